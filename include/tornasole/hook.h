@@ -1,0 +1,249 @@
+#pragma once
+
+// Hook: captures tensors of a training run into a trial directory.
+//
+//   auto hook = tornasole::Hook::open({.out_dir = "runs/mnist", .save_config = {.save_interval = 100}});
+//   if (!hook) return fail(hook.error());                     // set-up is the one place that may refuse
+//   for (auto& batch : batches) {
+//     auto step = hook->begin_step(tornasole::Mode::kTrain);  // published when the scope ends
+//     step.save("loss", train(batch));
+//   }
+//
+// After open, every call is noexcept, has nothing to check, and waits a bounded time. What goes wrong is counted,
+// reported once per cause to the log, and written into the run; `report` returns it. TORNASOLE_STRICT=1 turns the
+// first failure into an abort.
+//
+// Threads: any thread may call any member; save and tap are made for being called from many at once. Steps begin and
+// end on one thread at a time. A hook belongs to the process that opened it: in a forked child it does nothing.
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tornasole/export.h"
+#include "tornasole/mode.h"
+#include "tornasole/options.h"
+#include "tornasole/result.h"
+#include "tornasole/tensor.h"
+
+namespace tornasole {
+
+namespace capture {
+class HookState;
+}
+
+class Hook;
+
+// One step of a mode. Ends, and so is published, when it goes out of scope; when an exception unwinds it, it is
+// published marked partial.
+class TORNASOLE_EXPORT StepScope {
+ public:
+  StepScope(StepScope&& other) noexcept;
+  StepScope& operator=(StepScope&&) = delete;
+  ~StepScope();
+
+  // Offers a tensor; the collections decide whether and in what form it is saved.
+  template <Viewable T>
+  void save(std::string_view name, const T& value) noexcept {
+    if (anything_due()) save_view(name, ViewOf<T>::view(value));
+  }
+  // The same, and hands the value on: x = step.tap("relu1", relu(x));
+  template <typename T>
+    requires Viewable<std::remove_cvref_t<T>>
+  T&& tap(std::string_view name, T&& value) noexcept {
+    if (anything_due()) save_view(name, ViewOf<std::remove_cvref_t<T>>::view(value));
+    return std::forward<T>(value);
+  }
+  // Whether this tensor would be saved or watched now, so that a caller can skip making it.
+  bool wants(std::string_view name) const noexcept;
+  void end() noexcept;
+
+  Mode mode() const noexcept { return mode_; }
+  std::int64_t number() const noexcept { return mode_step_; }
+  std::int64_t global_step() const noexcept { return global_step_; }
+
+ private:
+  friend class Hook;
+  StepScope() = default;
+  bool anything_due() const noexcept { return due_; }
+  void save_view(std::string_view name, const TensorView& tensor) noexcept;
+
+  capture::HookState* state_ = nullptr;
+  std::uint64_t serial_ = 0;  // which step of the hook this is; a step that was ended meanwhile takes nothing more
+  std::int64_t mode_step_ = 0;
+  std::int64_t global_step_ = 0;
+  int exceptions_ = 0;
+  Mode mode_ = Mode::kGlobal;
+  bool due_ = false;  // something is due, watched or recorded in this step
+};
+
+struct ScalarOptions {
+  bool sm_metric = false;                    // also a line in the SageMaker metrics file
+  std::optional<double> timestamp = {};      // seconds since 1970; now
+};
+
+// A view on one collection of a hook, by name; valid as long as the hook. Changes made after the first step take
+// effect at the next step.
+class TORNASOLE_EXPORT Collection {
+ public:
+  const std::string& name() const noexcept { return name_; }
+  Status include(std::string_view pattern);
+  Status include(std::span<const std::string> patterns);
+  Status exclude(std::string_view pattern);
+  Status add(std::string_view tensor_name);
+  Status set_save_config(const SaveConfig& config);
+  Status set_reduction_config(const ReductionConfig& config);
+  Status set_save_histogram(bool on);
+  std::vector<std::string> include_regex() const;
+  std::vector<std::string> exclude_regex() const;
+  std::vector<std::string> tensor_names() const;
+
+ private:
+  friend class Hook;
+  Collection(capture::HookState* state, std::string name) : state_(state), name_(std::move(name)) {}
+  capture::HookState* state_;
+  std::string name_;
+};
+
+// What capture did so far. due_steps = committed_steps + sum of dropped_steps, once the hook is closed.
+struct CaptureReport {
+  std::int64_t due_steps = 0;
+  std::int64_t committed_steps = 0;
+  std::map<std::string, std::int64_t> dropped_steps = {};   // cause -> steps
+  std::map<std::string, std::int64_t> dropped_values = {};  // cause -> values left out of committed steps
+  std::int64_t last_committed_step = -1;
+  std::int64_t queue_peak_bytes = 0;
+  std::int64_t wait_ms = 0;
+  std::vector<std::string> errors = {};  // at most 20, each cause once
+
+  // Coverage: what the collections asked for and what they got.
+  struct CollectionCoverage {
+    std::string name;
+    bool saved = false;             // in the saved set
+    std::int64_t matched = 0;       // distinct names that belong to it
+    std::int64_t saved_values = 0;  // values, reductions and shapes written through it
+    std::vector<std::string> unmatched_patterns = {};
+    std::vector<std::string> near_misses = {};  // names that nearly match those
+  };
+  std::vector<CollectionCoverage> collections = {};
+  std::int64_t names_observed = 0;
+  std::vector<std::string> unclaimed_names = {};  // at most 20: observed at a due step, in no saved collection
+
+  // Bytes that were (or in a dry run would be) written.
+  std::int64_t bytes_written = 0;
+  std::int64_t largest_step_bytes = 0;
+  std::map<std::string, std::int64_t> bytes_by_collection = {};
+};
+
+// Roles of tensors and modules that values cannot tell (docs/format.md, model description).
+struct ModelDescription {
+  struct Module {
+    std::string path, type, parent;
+    std::int64_t call_order = -1;
+    bool training = true;
+  };
+  struct Parameter {
+    std::string name, module;
+    std::vector<std::int64_t> shape = {};
+    std::string dtype;
+    bool requires_grad = true;
+    std::vector<std::string> tied = {};
+  };
+  struct Loss {
+    std::string name, type;
+    std::vector<std::string> predictions = {}, labels = {};
+  };
+  struct Optimizer {
+    std::string type;
+    std::map<std::string, double> hyperparameters = {};
+    std::vector<std::vector<std::string>> groups = {};
+  };
+  std::vector<Module> modules = {};
+  std::vector<Parameter> parameters = {};
+  std::vector<Loss> losses = {};
+  std::vector<std::string> inputs = {};
+  std::vector<Optimizer> optimizers = {};
+  std::map<std::string, std::string> data = {};      // evaluation set -> role
+  std::map<std::string, std::string> versions = {};  // library -> version
+  std::string device = {};
+};
+
+// Facts about the step that is open, stored in its index file. Unset ones are left out.
+struct StepFacts {
+  std::optional<std::int64_t> optimizer_step = {};
+  std::optional<bool> training = {};
+  std::optional<bool> grad_enabled = {};
+  std::optional<bool> backward_in_eval = {};
+  std::optional<double> grad_scale = {};
+};
+
+class TORNASOLE_EXPORT Hook {
+ public:
+  // Checks everything that can be checked before the first write. Writes nothing.
+  static Result<Hook> open(HookOptions options);
+  // From a JSON configuration: `path`, else TORNASOLE_CONFIG_FILE_PATH or SMDEBUG_CONFIG_FILE_PATH, else
+  // /opt/ml/input/config/debughookconfig.json. `options` gives what a file cannot: framework, rank, log.
+  static Result<Hook> open_file(const std::string& path = {}, HookOptions options = {});
+
+  Hook(Hook&&) noexcept;
+  Hook& operator=(Hook&&) noexcept;
+  ~Hook();  // closes; during stack unwinding the run is recorded as failed
+
+  // Starts the next step of the mode (of the current one, if none is given), ending the step that is open.
+  StepScope begin_step(Mode mode) noexcept;
+  StepScope begin_step() noexcept;
+  // The same with a number chosen by the caller, as boosting rounds have one.
+  StepScope begin_step(Mode mode, GlobalStep at) noexcept;
+  // Ends the step that is open and changes the mode, without starting a step.
+  void set_mode(Mode mode) noexcept;
+
+  // Kept until a step is saved, then stored in it as scalar/<name>, whatever the schedules say.
+  void save_scalar(std::string_view name, double value, const ScalarOptions& options = {}) noexcept;
+  // Saved in the open step if one of these collections is due; they are created and included if need be.
+  template <Viewable T>
+  void save_tensor(std::string_view name, const T& value,
+                   std::initializer_list<std::string_view> collections = {"default"}) noexcept {
+    save_tensor_view(name, ViewOf<T>::view(value), {collections.begin(), collections.size()});
+  }
+
+  // The collection of that name, created empty if there is none.
+  Collection collection(std::string_view name);
+  std::vector<std::string> collection_names() const;
+
+  void describe_model(const ModelDescription& model) noexcept;
+  void set_facts(const StepFacts& facts) noexcept;
+
+  // Writes what the flight recorder holds, as steps of their own.
+  void dump_flight_recorder() noexcept;
+  // Somebody asked the training to stop (stop_request.json), seen at a saved step.
+  bool stop_requested() const noexcept;
+
+  Mode mode() const noexcept;
+  std::int64_t step() const noexcept;                 // global; -1 before the first
+  std::int64_t mode_step(Mode mode) const noexcept;   // -1 before the first
+  std::int64_t last_saved_step() const noexcept;      // -1 if none
+  const std::string& out_dir() const noexcept;
+  const std::string& worker() const noexcept;
+  CaptureReport report() const;
+
+  // Ends the open step, waits up to close_wait_s for the queue, writes the end marker. Calls after it are ignored with
+  // one warning. The first failure of the run, if any; training can ignore it.
+  Status close() noexcept;
+  // The same for a run that ended by an error: the open step is marked partial, the run recorded as failed.
+  Status fail(std::string_view reason) noexcept;
+
+ private:
+  explicit Hook(std::unique_ptr<capture::HookState> state);
+  void save_tensor_view(std::string_view name, const TensorView& tensor,
+                        std::span<const std::string_view> collections) noexcept;
+  std::unique_ptr<capture::HookState> state_;
+};
+
+}  // namespace tornasole

@@ -1,0 +1,49 @@
+#pragma once
+
+// Index files: where each value of one step of one worker lies (docs/format.md 4). The checksum of a file is written
+// and checked here.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "tornasole/mode.h"
+#include "tornasole/result.h"
+#include "tornasole/tensor.h"
+
+namespace tornasole::format {
+
+struct IndexEntry {
+  std::string name;
+  std::uint64_t offset = 0;   // of the record in the event file
+  std::uint64_t length = 0;   // of the whole record
+  std::optional<std::uint32_t> crc = {};  // masked, of the payload; always written by us
+};
+struct ShapeEntry {
+  std::string name;
+  std::string original_name;
+  std::vector<std::int64_t> shape;
+};
+struct Index {
+  Mode mode = Mode::kGlobal;
+  std::int64_t mode_step = 0;
+  std::string event_file = {};  // relative to the trial; empty with shapes only
+  bool is_partial = false;
+  std::optional<std::int64_t> optimizer_step = {};
+  std::optional<bool> training = {}, grad_enabled = {}, backward_in_eval = {};
+  std::optional<double> grad_scale = {};
+  std::vector<IndexEntry> tensors = {};
+  std::vector<ShapeEntry> shapes = {};
+  bool is_verified = false;  // decoded: the file had a checksum and it was right
+};
+
+// The whole file. With `with_checksum` false it is what the reference writes, byte for byte.
+Bytes encode_index(const Index& index, bool with_checksum = true);
+// kCorrupt with what is wrong; a checksum that is there and wrong is damage; two documents in one file are damage; an
+// event file that is absolute or climbs out is damage. At most 256 MiB.
+Result<Index> decode_index(ByteView text);
+
+}  // namespace tornasole::format

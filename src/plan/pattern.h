@@ -1,0 +1,34 @@
+#pragma once
+
+// Pattern: a Python `re` pattern with search semantics, on PCRE2 with JIT and match limits.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tornasole/result.h"
+
+namespace tornasole::plan {
+
+enum class Match { kNo, kYes, kLimit };  // kLimit: the match was given up; counts as no, reported once by the caller
+
+class Pattern {
+ public:
+  // kInvalid (ValueError-kind) with the pattern, the position and what is wrong, if Python would refuse it too or if it
+  // cannot be expressed; longer than 4 KiB is an error.
+  static Result<Pattern> compile(std::string_view python_pattern);
+  Pattern(Pattern&&) noexcept;
+  Pattern& operator=(Pattern&&) noexcept;
+  ~Pattern();
+
+  // Whether it matches anywhere in the name, which must be valid UTF-8. Never throws; safe from many threads.
+  Match search(std::string_view name) const noexcept;
+  const std::string& text() const noexcept;
+
+ private:
+  struct Compiled;
+  explicit Pattern(std::unique_ptr<Compiled> compiled);
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace tornasole::plan

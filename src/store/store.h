@@ -1,0 +1,92 @@
+#pragma once
+
+// Store: where a trial lives. Every backend, and every wrapper that injects faults, implements this and passes the
+// conformance suite (tests/store/conformance.h).
+//
+// Paths are relative to the store's root, '/'-separated, no empty component, no "." or "..", no leading '/', no NUL; a
+// bad path is kInvalid before anything is touched. Errors name the path. A store may be used from many threads; one
+// PendingFile only from one.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "tornasole/result.h"
+
+namespace tornasole::store {
+
+struct FileStatus {
+  std::uint64_t size_bytes = 0;
+  double modified_s = 0;  // seconds since 1970, by the store's own clock
+  bool is_directory = false;
+};
+struct Entry {
+  std::string path;  // relative to the root
+  FileStatus status = {};
+};
+
+// A file being written under a temporary name. Nobody but `repair` looks at it before publish. Destroying it without
+// publishing removes the temporary file.
+class PendingFile {
+ public:
+  virtual ~PendingFile() = default;
+  // Appends the pieces in order; when it returns they have left the process.
+  virtual Status append(std::span<const ByteView> pieces) = 0;
+  Status append(ByteView piece) { return append(std::span<const ByteView>(&piece, 1)); }
+  // Makes the content durable (where the store can).
+  virtual Status sync() = 0;
+  // Closes the file and gives it its final name in one step. kInvalid if that name is taken and `replace` is false.
+  virtual Status publish(bool replace) = 0;
+  // Removes the temporary file. Not an error if there is none.
+  virtual void abandon() noexcept = 0;
+  virtual std::uint64_t size_bytes() const noexcept = 0;
+};
+
+struct Capabilities {
+  bool has_atomic_publish = true;
+  bool has_sync = true;
+  bool can_rename = true;     // attempts can be moved aside
+  bool can_claim = true;      // create_exclusive
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual std::string description() const = 0;  // for messages: the directory or address
+  virtual Capabilities capabilities() const noexcept = 0;
+
+  // Creates directories as needed, then the temporary file <path>.tmp exclusively; something already at that name is
+  // kIo and is left alone.
+  virtual Result<std::unique_ptr<PendingFile>> create(std::string_view path) = 0;
+  // A small file with this content under its final name, created exclusively: kInvalid if it is there already.
+  virtual Status create_exclusive(std::string_view path, ByteView content) = 0;
+  // Makes the directory entry of published files durable.
+  virtual Status sync_directory(std::string_view directory) = 0;
+
+  virtual Result<FileStatus> status(std::string_view path) = 0;  // kNotFound
+  // Entries directly below a directory, or all files below it; sorted by path as byte strings. A directory that does
+  // not exist is empty. Temporary files (*.tmp) are listed: who wants none leaves them out.
+  virtual Result<std::vector<Entry>> list(std::string_view directory, bool recursive) = 0;
+  // Bytes [offset, offset + length) of a regular file; fewer only if the file ends. Links, pipes, devices and
+  // directories are kCorrupt. `length` is bounded by the file's size before anything is allocated.
+  virtual Result<Bytes> read(std::string_view path, std::uint64_t offset, std::uint64_t length) = 0;
+  // The whole file if it is at most `limit` bytes, else kCorrupt.
+  virtual Result<Bytes> read_all(std::string_view path, std::uint64_t limit) = 0;
+
+  // A file or an empty directory; kNotFound if there is none.
+  virtual Status remove(std::string_view path) = 0;
+  // Within the store; the directories of `to` are created. kInvalid if `to` exists.
+  virtual Status rename(std::string_view from, std::string_view to) = 0;
+  // "Now" by the store's clock: the modification time of a file made for the purpose and removed again.
+  virtual Result<double> now_s() = 0;
+};
+
+// kInvalid unless the path is as this header says.
+Status check_path(std::string_view path);
+
+}  // namespace tornasole::store
