@@ -29,6 +29,7 @@
 
 #include "tornasole/export.h"
 #include "tornasole/mode.h"
+#include "tornasole/model.h"
 #include "tornasole/options.h"
 #include "tornasole/result.h"
 #include "tornasole/tensor.h"
@@ -37,7 +38,8 @@ namespace tornasole {
 
 namespace capture {
 class HookState;
-}
+struct HookAccess;
+}  // namespace capture
 
 class Hook;
 
@@ -61,6 +63,18 @@ class TORNASOLE_EXPORT StepScope {
     if (anything_due()) save_view(name, ViewOf<std::remove_cvref_t<T>>::view(value));
     return std::forward<T>(value);
   }
+  // An input or output of a module, named <module>_input_<i> or <module>_output_<i>: a module called several times in
+  // one step is numbered on.
+  template <Viewable T>
+  void save_input(std::string_view module, const T& value) noexcept {
+    if (anything_due()) save_numbered(module, /*is_input=*/true, ViewOf<T>::view(value));
+  }
+  template <Viewable T>
+  void save_output(std::string_view module, const T& value) noexcept {
+    if (anything_due()) save_numbered(module, /*is_input=*/false, ViewOf<T>::view(value));
+  }
+  // Whether anything can be saved in this step. False for most steps; asking costs nothing.
+  bool anything_due() const noexcept { return due_; }
   // Whether this tensor would be saved or watched now, so that a caller can skip making it.
   bool wants(std::string_view name) const noexcept;
   void end() noexcept;
@@ -72,8 +86,8 @@ class TORNASOLE_EXPORT StepScope {
  private:
   friend class Hook;
   StepScope() = default;
-  bool anything_due() const noexcept { return due_; }
   void save_view(std::string_view name, const TensorView& tensor) noexcept;
+  void save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept;
 
   capture::HookState* state_ = nullptr;
   std::uint64_t serial_ = 0;  // which step of the hook this is; a step that was ended meanwhile takes nothing more
@@ -142,48 +156,6 @@ struct CaptureReport {
   std::map<std::string, std::int64_t> bytes_by_collection = {};
 };
 
-// Roles of tensors and modules that values cannot tell (docs/format.md, model description).
-struct ModelDescription {
-  struct Module {
-    std::string path, type, parent;
-    std::int64_t call_order = -1;
-    bool training = true;
-  };
-  struct Parameter {
-    std::string name, module;
-    std::vector<std::int64_t> shape = {};
-    std::string dtype;
-    bool requires_grad = true;
-    std::vector<std::string> tied = {};
-  };
-  struct Loss {
-    std::string name, type;
-    std::vector<std::string> predictions = {}, labels = {};
-  };
-  struct Optimizer {
-    std::string type;
-    std::map<std::string, double> hyperparameters = {};
-    std::vector<std::vector<std::string>> groups = {};
-  };
-  std::vector<Module> modules = {};
-  std::vector<Parameter> parameters = {};
-  std::vector<Loss> losses = {};
-  std::vector<std::string> inputs = {};
-  std::vector<Optimizer> optimizers = {};
-  std::map<std::string, std::string> data = {};      // evaluation set -> role
-  std::map<std::string, std::string> versions = {};  // library -> version
-  std::string device = {};
-};
-
-// Facts about the step that is open, stored in its index file. Unset ones are left out.
-struct StepFacts {
-  std::optional<std::int64_t> optimizer_step = {};
-  std::optional<bool> training = {};
-  std::optional<bool> grad_enabled = {};
-  std::optional<bool> backward_in_eval = {};
-  std::optional<double> grad_scale = {};
-};
-
 class TORNASOLE_EXPORT Hook {
  public:
   // Checks everything that can be checked before the first write. Writes nothing.
@@ -203,6 +175,8 @@ class TORNASOLE_EXPORT Hook {
   StepScope begin_step(Mode mode, GlobalStep at) noexcept;
   // Ends the step that is open and changes the mode, without starting a step.
   void set_mode(Mode mode) noexcept;
+  // Checks and compiles what the collections ask for. The first step does it otherwise, and can only report an error.
+  Status prepare();
 
   // Kept until a step is saved, then stored in it as scalar/<name>, whatever the schedules say.
   void save_scalar(std::string_view name, double value, const ScalarOptions& options = {}) noexcept;
@@ -211,6 +185,10 @@ class TORNASOLE_EXPORT Hook {
   void save_tensor(std::string_view name, const T& value,
                    std::initializer_list<std::string_view> collections = {"default"}) noexcept {
     save_tensor_view(name, ViewOf<T>::view(value), {collections.begin(), collections.size()});
+  }
+  template <Viewable T>
+  void save_tensor(std::string_view name, const T& value, std::span<const std::string_view> collections) noexcept {
+    save_tensor_view(name, ViewOf<T>::view(value), collections);
   }
 
   // The collection of that name, created empty if there is none.
@@ -240,7 +218,9 @@ class TORNASOLE_EXPORT Hook {
   Status fail(std::string_view reason) noexcept;
 
  private:
+  friend struct capture::HookAccess;
   explicit Hook(std::unique_ptr<capture::HookState> state);
+  StepScope make_scope(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
   void save_tensor_view(std::string_view name, const TensorView& tensor,
                         std::span<const std::string_view> collections) noexcept;
   std::unique_ptr<capture::HookState> state_;

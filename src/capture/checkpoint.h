@@ -26,7 +26,8 @@ struct Counters {
 class CheckpointWatch {
  public:
   explicit CheckpointWatch(std::string directory);
-  // The newest record of the state file, if there is one. A cut file: its longest valid prefix, with a warning.
+  // The newest record of the state file, if there is one. A cut file: its longest valid prefix, with a warning; one
+  // that is damaged otherwise: nothing, with a warning. The checkpoints there are now are taken as seen.
   Result<std::optional<format::CheckpointRecord>> load(std::vector<std::string>* warnings);
   // At a step boundary, before counting: appends a record and rewrites the file (temporary name, rename) if any
   // checkpoint was added, removed, resized or touched since the last look.
@@ -39,12 +40,16 @@ class CheckpointWatch {
     std::int64_t modified_ns = 0;
     bool operator==(const SeenFile&) const = default;
   };
-  std::map<std::string, SeenFile> scan() const;
+  using Seen = std::map<std::string, SeenFile>;  // by path below the directory
+  // Never follows a link to a directory. kInvalid beyond 100 000 files or 32 levels.
+  Result<Seen> scan() const;
+  static Status scan_directory(int directory, const std::string& prefix, int depth, Seen* seen);
+  Status write_state(const std::vector<format::CheckpointRecord>& records) const;
 
   std::string directory_;
   std::int64_t training_run_ = 0;
-  std::map<std::string, SeenFile> seen_;
-  std::vector<format::CheckpointRecord> records_;
+  Seen seen_;
+  std::vector<format::CheckpointRecord> records_;  // sorted by last_seen, one for each
 };
 
 // MetricsFile: the SageMaker metrics file, <directory>/<pid>.json, one line per record, appended.
@@ -54,7 +59,8 @@ class MetricsFile {
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
-  // kInvalid for a value that is not finite or a time stamp older than 14 days or more than 2 hours ahead of `now`.
+  // kInvalid for a value that is not finite or a time stamp older than 14 days or more than 2 hours ahead of `now`. The
+  // file is opened at the first record; a line is written whole or not at all.
   Status append(const format::MetricRecord& metric, double now);
   void close() noexcept;
 

@@ -2,7 +2,8 @@
 
 // RunDirectory: who may write into a trial, and what became of whoever wrote there before.
 //
-//   1. check (at set-up, writes nothing): a finished run is an error; a live one is an error that names host and process.
+//   1. check (at set-up, writes nothing): a finished run is an error; a live one is an error that names host and
+//   process.
 //   2. begin (before the first write, on the writer thread): take over from a dead run (repair leftovers of ours, move
 //      the old attempt to attempts/<n>/, or continue after its last step with `resume`), claim, write run.json; other
 //      workers than the chief wait for run.json.
@@ -25,14 +26,14 @@
 namespace tornasole::capture {
 
 struct RunIdentity {
-  std::string worker = "worker_0";   // as in file names
+  std::string worker = "worker_0";  // as in file names
   bool is_chief = true;
-  std::int64_t writer_count = 1;     // workers that write: 1, or the world size with include_workers=all
+  std::int64_t writer_count = 1;  // workers that write: 1, or the world size with include_workers=all
   format::ProcessIdentity process = {};
-  std::string run_id = {};           // random, 32 hex digits; others than the chief adopt the chief's
-  double start_time = 0;             // of the hook, seconds since 1970
-  bool resume = false;               // resume=True, or a checkpoint state was found
-  bool in_sagemaker = false;         // no end marker
+  std::string run_id = {};    // random, 32 hex digits; others than the chief adopt the chief's
+  double start_time = 0;      // of the hook, seconds since 1970
+  bool resume = false;        // resume=True, or a checkpoint state was found
+  bool in_sagemaker = false;  // no end marker
 };
 
 // This process, as the health and claim files name it.
@@ -40,6 +41,8 @@ format::ProcessIdentity this_process();
 // Alive on this host with that start time; nothing if it runs on another host.
 std::optional<bool> is_process_alive(const format::ProcessIdentity& process);
 std::string make_run_id();
+
+struct Survey;  // capture/run_occupancy.h
 
 enum class Occupant { kNobody, kFinished, kLive, kDead };
 struct Occupancy {
@@ -54,25 +57,39 @@ class RunDirectory {
 
   // Looks, writes nothing. Untrusted input: health and claim files may hold anything.
   Result<Occupancy> look() const;
-  // Step 1. kInvalid/RuntimeError-kind for a finished run; for a live one (after waiting, through `sleep`, up to 65 s when
-  // it is on another host and may be dead); fine otherwise.
+  // Step 1. kInvalid/RuntimeError-kind for a finished run; for a live one (after waiting, through `sleep`, up to 65 s
+  // when it is on another host and may be dead); fine otherwise.
   Status check(const std::function<void(double seconds)>& sleep) const;
-  // Step 2. kInvalid if somebody else won the claim meanwhile. `first_free_step` returns the step after the last one
-  // published by the run that is continued; 0 otherwise.
+  // Step 2. kInvalid if somebody else won the claim meanwhile; kNotYet if the chief wrote no run.json within 30 s.
+  // `first_free_step` returns the step after the last one published by the run that is continued; 0 otherwise.
   Status begin(const std::function<void(double seconds)>& sleep, std::int64_t* first_free_step);
   bool has_begun() const noexcept { return has_begun_; }
   const std::string& run_id() const noexcept { return identity_.run_id; }
 
-  // Step 3 and 4. `health` is completed with process, run_id, start and heartbeat.
+  // Step 3 and 4. `health` is completed with process, run_id, start and heartbeat. kEnded: another run presumed this
+  // one dead and owns the directory now; nothing was written.
   Status publish_health(format::Health health);
   Status end(format::Health health);
   // Gives the directory up without ending the run: another hook of this process takes it over.
   void release() noexcept;
 
  private:
+  // Step 2, for the chief: what is found is continued or moved aside, then the run is claimed and announced.
+  Status take_directory(const Survey& found, std::int64_t* first_free_step);
+  Status take_claim();
+  Status announce_run();
+  // Step 2, for every other worker.
+  Status join(const std::function<void(double seconds)>& sleep, std::int64_t* first_free_step);
+  Status write_health(format::Health health);
+  // kEnded if another run presumed this one dead and took the directory over.
+  Status check_still_ours() const;
+  Status mark_end();
+  void drop_claim();
+
   store::Store* store_;
   const Clock* clock_;
   RunIdentity identity_;
+  format::Health last_health_ = {};
   bool has_begun_ = false;
 };
 

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/problems.h"
 #include "tensor/reduction.h"
 #include "tornasole/mode.h"
 #include "tornasole/options.h"
@@ -51,9 +52,9 @@ enum class FsyncPolicy { kNone, kStep, kInterval };
 struct Config {
   Framework framework = Framework::kCpp;
   std::string framework_version = {};
-  std::string out_dir = {};    // as given, ~ expanded
-  std::string location = {};   // absolute, fixed now; or s3://...
-  std::optional<std::string> tensorboard_dir = {};  // set: TensorBoard output is on, and goes there
+  std::string out_dir = {};                         // as given, ~ expanded
+  std::string location = {};                        // absolute, fixed now; or s3://...
+  std::optional<std::string> tensorboard_dir = {};  // set: TensorBoard output is on, and goes there; absolute or s3://
   bool dry_run = false;
   ReductionSpec reductions = {};
   CompleteSchedules schedules = {};
@@ -91,31 +92,52 @@ struct Config {
   bool stable_names = false;
   std::vector<std::string> rules = {};
 
-  bool strict = false;                              // TORNASOLE_STRICT=1
-  bool in_sagemaker = false;                        // TRAINING_JOB_NAME is set
-  std::string metrics_dir = ".";                    // SAGEMAKER_METRICS_DIRECTORY
-  std::optional<std::string> checkpoint_dir = {};   // LocalPath of the checkpoint configuration
+  bool strict = false;                             // TORNASOLE_STRICT=1
+  bool in_sagemaker = false;                       // TRAINING_JOB_NAME is set
+  std::string metrics_dir = ".";                   // SAGEMAKER_METRICS_DIRECTORY
+  std::optional<std::string> checkpoint_dir = {};  // LocalPath of the checkpoint configuration
   LogLevel log_level = LogLevel::kWarning;
   bool log_off = false;
   std::optional<std::string> log_path = {};
-  std::string source = {};                   // the file it came from; empty for options
-  std::vector<std::string> warnings = {};    // to be logged once, by whoever opens the hook
+  std::string source = {};  // the file it came from; empty for options
+  // Where a value that is no default came from, for people: "line 7", "TORNASOLE_FSYNC", "argument". The keys are those
+  // of HookParameters, LocalPath, and <collection>.<key>.
+  std::map<std::string, std::string> origins = {};
+  std::vector<std::string> warnings = {};  // to be logged once, by whoever opens the hook
 };
 
 // From the options of a constructor.
 Result<Config> make_config(const HookOptions& options, const Environment& environment);
-// From the text of a configuration file. `options` gives what a file cannot: framework, version, rank, world size, worker.
+// From the text of a configuration file. `options` gives what a file cannot: framework, version, rank, world size,
+// worker.
 Result<Config> parse_config(std::string_view text, const std::string& file_name, const HookOptions& options,
                             const Environment& environment);
 // Every error of the file, not only the first: what `tornasole config check` prints. Empty when it is sound.
 std::vector<Error> check_config(std::string_view text, const std::string& file_name, const HookOptions& options,
                                 const Environment& environment);
+// The same in one, for showing: every error with its place, every warning, and what could be read.
+struct Inspection {
+  std::optional<Config> config = {};  // unset if the text is no JSON; not fit for use while there are errors
+  std::vector<Problem> errors = {};
+  std::vector<std::string> warnings = {};
+};
+Inspection inspect_config(std::string_view text, const std::string& file_name, const HookOptions& options,
+                          const Environment& environment);
+// The text of a configuration file: kNotFound if there is none, kIo if it is no readable regular file of at most 1 MiB.
+Result<std::string> read_config_file(const std::string& path, const Environment& environment);
 // Where the configuration file is: `path` if given, else from the environment, else SageMaker's place.
 std::string find_config_file(const std::string& path, const Environment& environment);
 
 // Complete schedules out of what a user wrote for a hook or a collection; unset modes stay unset.
 Result<Schedules> make_schedules(const SaveConfig& config, std::int64_t default_interval);
 Result<ReductionSpec> make_reduction_spec(const ReductionConfig& config);
+// False if USE_SMDEBUG says so: no automatic hook. Text that is neither yes nor no counts as yes and adds a warning.
+bool is_capture_enabled(const Environment& environment, std::vector<std::string>* warnings);
+
+// "cpp", "pytorch", "mxnet", "tensorflow", "xgboost".
+std::string_view framework_name(Framework framework) noexcept;
+std::optional<Framework> parse_framework(std::string_view name) noexcept;
+
 // 10 for XGBoost, else 500.
 std::int64_t default_save_interval(Framework framework) noexcept;
 // bias -> biases, searchable_scalars -> sm_metrics; others unchanged.

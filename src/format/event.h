@@ -34,24 +34,27 @@ struct EncodedEvent {
 };
 // kInvalid for strings that are not of one dimension; kUnsupported if the record would reach kMaxRecordBytes.
 // The name must be valid UTF-8.
-Result<EncodedEvent> encode_event(const EventHeader& header, DType dtype, const Shape& shape, std::uint64_t content_bytes);
-Result<EncodedEvent> encode_string_event(const EventHeader& header, const Shape& shape, std::span<const std::string_view> texts);
+Result<EncodedEvent> encode_event(const EventHeader& header, DType dtype, const Shape& shape,
+                                  std::uint64_t content_bytes);
+Result<EncodedEvent> encode_string_event(const EventHeader& header, const Shape& shape,
+                                         std::span<const std::string_view> texts);
 
 // The size of the record of a numeric tensor, without building it: for estimates and budgets.
-std::uint64_t event_record_bytes(const EventHeader& header, DType dtype, const Shape& shape, std::uint64_t content_bytes);
+std::uint64_t event_record_bytes(const EventHeader& header, DType dtype, const Shape& shape,
+                                 std::uint64_t content_bytes);
 
 // A decoded event. Borrowed parts point into the payload.
 struct Event {
   std::string name;
   std::int64_t global_step = 0;
-  Mode mode = Mode::kGlobal;   // kGlobal and the global step when the payload does not say
+  Mode mode = Mode::kGlobal;  // kGlobal and the global step when the payload does not say
   std::int64_t mode_step = 0;
   double wall_time = 0;
   bool has_tensor = false;
   DType dtype = DType::kFloat32;
   bool is_dtype_absent = false;  // strings of the reference carry no type code
   Shape shape;
-  ByteView content;                  // row-major elements, not aligned
+  ByteView content;  // row-major elements, not aligned
   std::vector<std::string> texts;
   // The elements, owned. Length and shape were checked by decode_event.
   Tensor to_tensor() const;

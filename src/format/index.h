@@ -18,8 +18,8 @@ namespace tornasole::format {
 
 struct IndexEntry {
   std::string name;
-  std::uint64_t offset = 0;   // of the record in the event file
-  std::uint64_t length = 0;   // of the whole record
+  std::uint64_t offset = 0;               // of the record in the event file
+  std::uint64_t length = 0;               // of the whole record
   std::optional<std::uint32_t> crc = {};  // masked, of the payload; always written by us
 };
 struct ShapeEntry {

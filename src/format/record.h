@@ -26,8 +26,8 @@ struct Record {
   ByteView payload;
   bool is_verified = false;  // the trailer is the true checksum, not the constant
 };
-// The record at the front of `bytes`, which reaches to the end of what is there. kNotYet if it is cut short, kCorrupt if
-// the length checksum or the trailer is wrong. `offset` is for messages.
+// The record at the front of `bytes`, which reaches to the end of what is there. kNotYet if it is cut short, kCorrupt
+// if the length checksum or the trailer is wrong. `offset` is for messages.
 Result<Record> decode_record(ByteView bytes, std::uint64_t offset);
 
 }  // namespace tornasole::format

@@ -28,10 +28,10 @@ enum class RunState { kRunning, kEnded, kFailed };
 struct Health {
   ProcessIdentity process = {};
   RunState state = RunState::kRunning;
-  std::string reason = {};   // why it failed, if it did
+  std::string reason = {};  // why it failed, if it did
   std::string run_id = {};
-  double start_time = 0;     // of the hook, seconds since 1970
-  double heartbeat = 0;      // seconds since 1970
+  double start_time = 0;  // of the hook, seconds since 1970
+  double heartbeat = 0;   // seconds since 1970
   double heartbeat_interval_s = 10;
   std::int64_t due = 0;
   std::int64_t committed = 0;
@@ -66,7 +66,7 @@ struct CheckpointRecord {
   std::map<Mode, std::int64_t> mode_steps = {};
 };
 Bytes encode_checkpoint_state(const std::vector<CheckpointRecord>& records);
-// A cut file gives its longest valid prefix and *was_cut = true; damage beyond that is kCorrupt.
+// A cut file gives its longest valid prefix and *was_cut = true; damage beyond that is kCorrupt. An empty file is cut.
 Result<std::vector<CheckpointRecord>> decode_checkpoint_state(ByteView text, bool* was_cut);
 
 struct MetricRecord {
@@ -76,13 +76,17 @@ struct MetricRecord {
   double timestamp = 0;
   std::int64_t mode_step = 0;
 };
-// One line with its newline.
+// One line with its newline. Numbers that are not finite are NaN, Infinity and -Infinity, as Python reads and writes.
 Bytes encode_metric(const MetricRecord& metric);
 
 struct StopRequest {
   std::string reason = {};
   std::string rule = {};
+  std::optional<std::int64_t> step = {};  // global step the rule fired at
+  double time = 0;                        // of the request, seconds since 1970; 0 if unknown
+  std::string prefix = {};                // empty, or a prefix of the name of the trial it is meant for
 };
+Bytes encode_stop_request(const StopRequest& request);
 Result<StopRequest> decode_stop_request(ByteView text);
 
 }  // namespace tornasole::format

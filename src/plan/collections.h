@@ -2,6 +2,7 @@
 
 // The collections of a hook: built-in ones per framework, the file's and the user's, in creation order.
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <set>
@@ -42,11 +43,16 @@ class Collections {
   const std::set<std::string, std::less<>>& included() const noexcept { return included_; }
   void include(std::string_view name);
 
+  // The first gradient tape of TensorFlow 2 was entered: what it records is known by name alone, so the patterns for
+  // its weights, losses and gradients are added.
+  void enter_tape();
+
   // Raised by every change through a Collection handle or include(), so that a plan knows that it is old.
   std::uint64_t version() const noexcept { return version_; }
   void touch() noexcept { ++version_; }
 
  private:
+  Framework framework_ = Framework::kCpp;
   std::deque<Collection> collections_;  // stable addresses
   std::set<std::string, std::less<>> included_;
   std::uint64_t version_ = 0;

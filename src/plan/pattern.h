@@ -24,6 +24,8 @@ class Pattern {
   // Whether it matches anywhere in the name, which must be valid UTF-8. Never throws; safe from many threads.
   Match search(std::string_view name) const noexcept;
   const std::string& text() const noexcept;
+  // The longest run of plain characters written in the pattern; may be empty.
+  const std::string& literal() const noexcept;
 
  private:
   struct Compiled;

@@ -47,8 +47,12 @@ struct NameId {
 class Plan {
  public:
   // kInvalid / kBadCollection for a custom collection with neither pattern nor name; kInvalid for a bad pattern or more
-  // than 1000 of them. Fills the missing parts of `collections` (schedules, reductions, scalar set) as prepared.
-  static Result<Plan> prepare(const config::Config& config, Collections* collections);
+  // than 1000 of them. Fills the missing parts of `collections` (schedules, reductions, scalar set) as prepared; they
+  // must outlive the plan.
+  //
+  // `previous` is the plan this one replaces after a change: its names keep their ids and its compiled patterns are
+  // reused, so that a change costs one pass over the names. It is left empty; untouched if there is an error.
+  static Result<Plan> prepare(const config::Config& config, Collections* collections, Plan* previous = nullptr);
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
   ~Plan();
@@ -66,13 +70,17 @@ class Plan {
   CollectionBits watching(Mode mode, std::int64_t mode_step) const;
   bool has_watch(Mode mode) const noexcept;
 
-  // The id of a name, whose memberships are worked out at its first use and added to the collections' tensor_names.
+  // The id of a name, whose memberships are worked out at its first use. Ids count from 0 in the order of first use.
   NameId name_id(std::string_view name);
+  // Adds the names that matched since the last call to the collections' tensor_names. Call it before they are read:
+  // keeping them sorted at every new name would cost more than all the matching.
+  void publish_names();
   // The order for the tensor at a step with these due collections. The reference is valid until the next call.
   const SaveOrder& order(NameId name, const CollectionBits& due);
   // The watching collections whose when_nan patterns match the name, of those in `watching`.
   CollectionBits watched_by(NameId name, Mode mode, const CollectionBits& watching);
-  // A tensor given to save_tensor: it belongs to these collections besides the matching ones.
+  // A tensor given to save_tensor: it belongs to these collections besides the matching ones. One that is not saved yet
+  // is created, included and put at the end of saved(): ask for due() again when saved() has grown.
   void add_to_collections(NameId name, std::span<const std::string_view> collections);
 
   std::size_t name_count() const noexcept;

@@ -3,9 +3,10 @@
 // Store: where a trial lives. Every backend, and every wrapper that injects faults, implements this and passes the
 // conformance suite (tests/store/conformance.h).
 //
-// Paths are relative to the store's root, '/'-separated, no empty component, no "." or "..", no leading '/', no NUL; a
-// bad path is kInvalid before anything is touched. Errors name the path. A store may be used from many threads; one
-// PendingFile only from one.
+// Paths are relative to the store's root, '/'-separated, no empty component, no "." or "..", no leading '/', no NUL, at
+// most 64 components of at most 255 bytes; a bad path is kInvalid before anything is touched. Where a directory is
+// asked for, "" is the root. Errors name the path. A store may be used from many threads; one PendingFile only from
+// one, and it may outlive its store.
 
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,9 @@
 #include "tornasole/result.h"
 
 namespace tornasole::store {
+
+// One read returns at most this much: somewhat more than the largest record.
+inline constexpr std::uint64_t kMaxReadBytes = std::uint64_t{1} << 31;
 
 struct FileStatus {
   std::uint64_t size_bytes = 0;
@@ -36,11 +40,13 @@ class PendingFile {
  public:
   virtual ~PendingFile() = default;
   // Appends the pieces in order; when it returns they have left the process.
+  // After an error the content is unknown: what is left is to abandon, and publish refuses.
   virtual Status append(std::span<const ByteView> pieces) = 0;
   Status append(ByteView piece) { return append(std::span<const ByteView>(&piece, 1)); }
   // Makes the content durable (where the store can).
   virtual Status sync() = 0;
-  // Closes the file and gives it its final name in one step. kInvalid if that name is taken and `replace` is false.
+  // Closes the file and gives it its final name in one step. kInvalid if that name is taken and `replace` is false. A
+  // publish that failed may be tried again; once it succeeded every further call but abandon is kInvalid.
   virtual Status publish(bool replace) = 0;
   // Removes the temporary file. Not an error if there is none.
   virtual void abandon() noexcept = 0;
@@ -50,8 +56,8 @@ class PendingFile {
 struct Capabilities {
   bool has_atomic_publish = true;
   bool has_sync = true;
-  bool can_rename = true;     // attempts can be moved aside
-  bool can_claim = true;      // create_exclusive
+  bool can_rename = true;  // attempts can be moved aside
+  bool can_claim = true;   // create_exclusive
 };
 
 class Store {
@@ -65,15 +71,18 @@ class Store {
   virtual Result<std::unique_ptr<PendingFile>> create(std::string_view path) = 0;
   // A small file with this content under its final name, created exclusively: kInvalid if it is there already.
   virtual Status create_exclusive(std::string_view path, ByteView content) = 0;
-  // Makes the directory entry of published files durable.
+  // Makes the entries of published files in this directory durable, and the directory itself.
   virtual Status sync_directory(std::string_view directory) = 0;
 
-  virtual Result<FileStatus> status(std::string_view path) = 0;  // kNotFound
+  // A file, a directory or "" for the root. kNotFound if there is none, kCorrupt if it is anything else.
+  virtual Result<FileStatus> status(std::string_view path) = 0;
   // Entries directly below a directory, or all files below it; sorted by path as byte strings. A directory that does
-  // not exist is empty. Temporary files (*.tmp) are listed: who wants none leaves them out.
+  // not exist is empty. Temporary files (*.tmp) are listed: who wants none leaves them out. Links and special files are
+  // listed with size 0 and never followed; nothing below the 64th level is.
   virtual Result<std::vector<Entry>> list(std::string_view directory, bool recursive) = 0;
   // Bytes [offset, offset + length) of a regular file; fewer only if the file ends. Links, pipes, devices and
-  // directories are kCorrupt. `length` is bounded by the file's size before anything is allocated.
+  // directories are kCorrupt. `length` is bounded by the file's size before anything is allocated; kInvalid if more
+  // than kMaxReadBytes would be.
   virtual Result<Bytes> read(std::string_view path, std::uint64_t offset, std::uint64_t length) = 0;
   // The whole file if it is at most `limit` bytes, else kCorrupt.
   virtual Result<Bytes> read_all(std::string_view path, std::uint64_t limit) = 0;
@@ -88,5 +97,8 @@ class Store {
 
 // kInvalid unless the path is as this header says.
 Status check_path(std::string_view path);
+
+// What a directory is asked for with: a path, or "" for the root.
+Status check_directory_path(std::string_view path);
 
 }  // namespace tornasole::store

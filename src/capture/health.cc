@@ -1,0 +1,122 @@
+#include "capture/health.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace tornasole::capture {
+namespace {
+
+constexpr std::size_t kMaxErrors = 20;
+constexpr std::size_t kMaxRepeatTexts = 1000;
+constexpr int kMaxRepeats = 3;
+
+}  // namespace
+
+void Health::step_due() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++counts_.due;
+  ++counts_.changes;
+}
+
+void Health::step_committed(std::int64_t global_step, std::int64_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  ++counts_.committed;
+  counts_.last_committed = std::max(counts_.last_committed, global_step);
+  counts_.bytes_written += bytes;
+  counts_.largest_step_bytes = std::max(counts_.largest_step_bytes, bytes);
+  ++counts_.changes;
+}
+
+void Health::waited(std::int64_t nanoseconds) noexcept {
+  const std::lock_guard lock(mutex_);
+  counts_.wait_ns += nanoseconds;
+}
+
+void Health::step_dropped(std::string_view cause, const Error& why) noexcept {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      ++counts_.dropped_steps[std::string(cause)];
+      ++counts_.changes;
+    }
+    report(cause, why);
+  } catch (...) {
+    // Out of memory while counting: the step is then missing in both sums, which due shows.
+    emit(LogLevel::kError, "tornasole: a dropped step could not be counted");
+  }
+}
+
+void Health::value_dropped(std::string_view cause, const Error& why) noexcept {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      ++counts_.dropped_values[std::string(cause)];
+      ++counts_.changes;
+    }
+    report(cause, why);
+  } catch (...) {
+    emit(LogLevel::kError, "tornasole: a dropped value could not be counted");
+  }
+}
+
+void Health::note(std::string_view cause, const Error& why) noexcept {
+  try {
+    report(cause, why);
+  } catch (...) {
+    emit(LogLevel::kError, "tornasole: a failure could not be reported");
+  }
+}
+
+void Health::report(std::string_view cause, const Error& why) {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!first_error_) first_error_ = why;
+    if (reported_.contains(cause)) return;
+    reported_.emplace(cause);
+    text = fmt::format("{}: {}", cause, why.message);
+    if (counts_.errors.size() < kMaxErrors) counts_.errors.push_back(text);
+    ++counts_.changes;
+  }
+  if (options_.is_strict) {
+    std::fprintf(stderr, "tornasole: strict mode: %s\n", text.c_str());
+    std::abort();
+  }
+  emit(LogLevel::kError, fmt::format("{} (further ones are counted, not reported)", text));
+}
+
+void Health::log(LogLevel level, std::string_view message) noexcept {
+  if (!wants_log(level)) return;
+  try {
+    const std::lock_guard lock(mutex_);
+    if (repeats_.size() < kMaxRepeatTexts && ++repeats_[std::string(message)] > kMaxRepeats) return;
+  } catch (...) {
+    return;
+  }
+  emit(level, message);
+}
+
+void Health::emit(LogLevel level, std::string_view message) noexcept {
+  if (!wants_log(level)) return;
+  try {
+    options_.log(level, message);
+  } catch (...) {
+    // A log hook that throws is the user's affair; training goes on, and there is nowhere left to report to.
+    std::fputs("tornasole: the log hook threw an exception\n", stderr);
+  }
+}
+
+Health::Counts Health::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::optional<Error> Health::first_error() const {
+  const std::lock_guard lock(mutex_);
+  return first_error_;
+}
+
+}  // namespace tornasole::capture

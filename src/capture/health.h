@@ -1,0 +1,72 @@
+#pragma once
+
+// Health: what capture did and what went wrong. Each cause is reported once and counted afterwards; in strict mode the
+// first failure ends the program.
+//
+// Thread-safe. Written by the training threads and the writer thread, read by report() and the health file.
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tornasole/options.h"
+#include "tornasole/result.h"
+
+namespace tornasole::capture {
+
+class Health {
+ public:
+  struct Options {
+    LogHook log = {};
+    LogLevel log_level = LogLevel::kWarning;
+    bool is_strict = false;
+  };
+  struct Counts {
+    std::int64_t due = 0;
+    std::int64_t committed = 0;
+    std::map<std::string, std::int64_t> dropped_steps = {};
+    std::map<std::string, std::int64_t> dropped_values = {};
+    std::int64_t last_committed = -1;
+    std::int64_t wait_ns = 0;
+    std::int64_t bytes_written = 0;
+    std::int64_t largest_step_bytes = 0;
+    std::vector<std::string> errors = {};
+    std::uint64_t changes = 0;  // grows with every change
+  };
+
+  explicit Health(Options options) : options_(std::move(options)) {}
+
+  void step_due() noexcept;
+  void step_committed(std::int64_t global_step, std::int64_t bytes) noexcept;
+  // `cause` is a short key for counting ("queue_full", "io", ...); `why` is for people.
+  void step_dropped(std::string_view cause, const Error& why) noexcept;
+  void value_dropped(std::string_view cause, const Error& why) noexcept;
+  // A failure that cost no step: reported once per cause.
+  void note(std::string_view cause, const Error& why) noexcept;
+  void waited(std::int64_t nanoseconds) noexcept;
+  // To the log hook, if the level asks for it. A text repeated more than three times is left out.
+  void log(LogLevel level, std::string_view message) noexcept;
+  bool wants_log(LogLevel level) const noexcept { return options_.log != nullptr && level >= options_.log_level; }
+
+  Counts counts() const;
+  // The first failure of the run, if there was one.
+  std::optional<Error> first_error() const;
+
+ private:
+  void report(std::string_view cause, const Error& why);
+  void emit(LogLevel level, std::string_view message) noexcept;
+
+  const Options options_;  // constant
+  mutable std::mutex mutex_;
+  Counts counts_;                                // guarded by mutex_
+  std::set<std::string, std::less<>> reported_;  // guarded by mutex_
+  std::map<std::string, int, std::less<>> repeats_;  // guarded by mutex_
+  std::optional<Error> first_error_;             // guarded by mutex_
+};
+
+}  // namespace tornasole::capture

@@ -1,0 +1,218 @@
+// The public Hook: each call handed to HookState, which wires the stages.
+
+#include "tornasole/hook.h"
+
+#include <exception>
+#include <utility>
+
+#include "base/errors.h"
+#include "capture/hook_state.h"
+#include "capture/open_hook.h"
+#include "config/config.h"
+#include "config/environment.h"
+
+namespace tornasole {
+
+using capture::HookState;
+
+// ---- opening
+
+namespace capture {
+
+Result<std::unique_ptr<HookState>> open_hook_state(HookOptions options, HookDependencies dependencies) {
+  const config::Environment environment = config::Environment::from_process();
+  TORNASOLE_TRY(config::Config config, config::make_config(options, environment));
+  return HookState::open(std::move(config), std::move(options.log), std::move(dependencies));
+}
+
+Result<Hook> open_hook(HookOptions options, HookDependencies dependencies) {
+  try {
+    TORNASOLE_TRY(auto state, open_hook_state(std::move(options), std::move(dependencies)));
+    return HookAccess::make(std::move(state));
+  } catch (...) {
+    return error_from_current_exception();
+  }
+}
+
+Hook HookAccess::make(std::unique_ptr<HookState> state) { return Hook(std::move(state)); }
+
+}  // namespace capture
+
+Result<Hook> Hook::open(HookOptions options) { return capture::open_hook(std::move(options), {}); }
+
+Result<Hook> Hook::open_file(const std::string& path, HookOptions options) {
+  try {
+    const config::Environment environment = config::Environment::from_process();
+    const std::string file = config::find_config_file(path, environment);
+    TORNASOLE_TRY(const std::string text, config::read_config_file(file, environment));
+    TORNASOLE_TRY(config::Config config, config::parse_config(text, file, options, environment));
+    TORNASOLE_TRY(auto state, HookState::open(std::move(config), std::move(options.log), {}));
+    return Hook(std::move(state));
+  } catch (...) {
+    return error_from_current_exception();
+  }
+}
+
+Hook::Hook(std::unique_ptr<HookState> state) : state_(std::move(state)) {}
+Hook::Hook(Hook&&) noexcept = default;
+Hook& Hook::operator=(Hook&& other) noexcept {
+  Hook old(std::move(*this));  // closed when it goes
+  state_ = std::move(other.state_);
+  return *this;
+}
+Hook::~Hook() {
+  if (!state_) return;
+  const bool is_unwinding = std::uncaught_exceptions() > state_->exceptions_at_open();
+  const Status closed = is_unwinding ? fail("an exception ended the training") : close();
+  if (!closed.ok()) return;  // reported and counted when it happened
+}
+
+// ---- steps
+
+StepScope Hook::begin_step(Mode mode) noexcept { return make_scope(mode, std::nullopt); }
+StepScope Hook::begin_step() noexcept { return make_scope(std::nullopt, std::nullopt); }
+StepScope Hook::begin_step(Mode mode, GlobalStep at) noexcept { return make_scope(mode, at.number); }
+
+StepScope Hook::make_scope(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept {
+  StepScope scope;
+  const HookState::Begun begun = state_->begin_step(mode, at);
+  if (begun.id.serial == 0) return scope;
+  scope.state_ = state_.get();
+  scope.serial_ = begun.id.serial;
+  scope.mode_ = begun.id.mode;
+  scope.mode_step_ = begun.id.mode_step;
+  scope.global_step_ = begun.id.global_step;
+  scope.due_ = begun.is_due;
+  scope.exceptions_ = std::uncaught_exceptions();
+  return scope;
+}
+
+StepScope::StepScope(StepScope&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)),
+      serial_(other.serial_),
+      mode_step_(other.mode_step_),
+      global_step_(other.global_step_),
+      exceptions_(other.exceptions_),
+      mode_(other.mode_),
+      due_(std::exchange(other.due_, false)) {}
+
+StepScope::~StepScope() {
+  if (state_ != nullptr) state_->end_step(serial_, std::uncaught_exceptions() > exceptions_);
+}
+
+void StepScope::end() noexcept {
+  if (state_ != nullptr) state_->end_step(serial_, /*is_partial=*/false);
+  state_ = nullptr;
+  due_ = false;
+}
+
+void StepScope::save_view(std::string_view name, const TensorView& tensor) noexcept { state_->save(serial_, name, tensor); }
+
+void StepScope::save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept {
+  state_->save_numbered(serial_, module, is_input, tensor);
+}
+
+bool StepScope::wants(std::string_view name) const noexcept { return due_ && state_->wants(serial_, name); }
+
+void Hook::set_mode(Mode mode) noexcept { state_->set_mode(mode); }
+Status Hook::prepare() { return state_->prepare(); }
+
+// ---- values beside the steps
+
+void Hook::save_scalar(std::string_view name, double value, const ScalarOptions& options) noexcept {
+  state_->save_scalar(name, value, options);
+}
+void Hook::save_tensor_view(std::string_view name, const TensorView& tensor,
+                            std::span<const std::string_view> collections) noexcept {
+  state_->save_tensor(name, tensor, collections);
+}
+void Hook::describe_model(const ModelDescription& model) noexcept { state_->describe_model(model); }
+void Hook::set_facts(const StepFacts& facts) noexcept { state_->set_facts(facts); }
+void Hook::dump_flight_recorder() noexcept { state_->dump_flight_recorder(); }
+
+// ---- collections
+
+Collection Hook::collection(std::string_view name) {
+  std::string resolved(config::resolve_collection_alias(name));
+  // Asking for a collection creates it; there is nothing in it yet that could be wrong.
+  const Status created = state_->change_collection(resolved, [](plan::Collection&) { return Status(); });
+  assert(created.ok());
+  static_cast<void>(created);
+  return {state_.get(), std::move(resolved)};
+}
+std::vector<std::string> Hook::collection_names() const { return state_->collection_names(); }
+
+Status Collection::include(std::string_view pattern) {
+  return state_->change_collection(name_, [&](plan::Collection& c) {
+    c.include_regex.emplace_back(pattern);
+    return Status();
+  });
+}
+Status Collection::include(std::span<const std::string> patterns) {
+  return state_->change_collection(name_, [&](plan::Collection& c) {
+    c.include_regex.insert(c.include_regex.end(), patterns.begin(), patterns.end());
+    return Status();
+  });
+}
+Status Collection::exclude(std::string_view pattern) {
+  return state_->change_collection(name_, [&](plan::Collection& c) {
+    c.exclude_regex.emplace_back(pattern);
+    return Status();
+  });
+}
+Status Collection::add(std::string_view tensor_name) {
+  return state_->change_collection(name_, [&](plan::Collection& c) {
+    c.tensor_names.emplace(tensor_name);
+    return Status();
+  });
+}
+Status Collection::set_save_config(const SaveConfig& config) {
+  return state_->change_collection(name_, [&](plan::Collection& c) -> Status {
+    const std::int64_t interval = config::default_save_interval(state_->config().framework);
+    TORNASOLE_TRY(c.schedules, config::make_schedules(config, interval));
+    return {};
+  });
+}
+Status Collection::set_reduction_config(const ReductionConfig& config) {
+  return state_->change_collection(name_, [&](plan::Collection& c) -> Status {
+    TORNASOLE_TRY(c.reductions, config::make_reduction_spec(config));
+    return {};
+  });
+}
+Status Collection::set_save_histogram(bool on) {
+  return state_->change_collection(name_, [&](plan::Collection& c) {
+    c.save_histogram = on;
+    return Status();
+  });
+}
+std::vector<std::string> Collection::include_regex() const { return state_->collection(name_).include_regex; }
+std::vector<std::string> Collection::exclude_regex() const { return state_->collection(name_).exclude_regex; }
+std::vector<std::string> Collection::tensor_names() const {
+  const auto names = state_->collection(name_).tensor_names;
+  return {names.begin(), names.end()};
+}
+
+// ---- state and end
+
+bool Hook::stop_requested() const noexcept { return state_->stop_requested(); }
+Mode Hook::mode() const noexcept { return state_->mode(); }
+std::int64_t Hook::step() const noexcept { return state_->step(); }
+std::int64_t Hook::mode_step(Mode mode) const noexcept { return state_->mode_step(mode); }
+std::int64_t Hook::last_saved_step() const noexcept { return state_->last_saved_step(); }
+const std::string& Hook::out_dir() const noexcept { return state_->config().out_dir; }
+const std::string& Hook::worker() const noexcept { return state_->config().worker; }
+CaptureReport Hook::report() const { return state_->report(); }
+
+Status Hook::close() noexcept { return state_->close({.wait_s = state_->config().close_wait_s}); }
+Status Hook::fail(std::string_view reason) noexcept {
+  try {
+    return state_->close({.is_failed = true,
+                          .is_open_step_partial = true,
+                          .reason = std::string(reason),
+                          .wait_s = state_->config().close_wait_s});
+  } catch (...) {
+    return close();
+  }
+}
+
+}  // namespace tornasole

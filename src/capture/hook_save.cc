@@ -1,0 +1,468 @@
+// The way of one tensor from the training thread into the queue.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/utf8.h"
+#include "capture/hook_guard.h"
+#include "capture/hook_state.h"
+#include "format/event.h"
+#include "format/paths.h"
+#include "format/record.h"
+#include "reduce/reduce.h"
+
+namespace tornasole::capture {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = std::size_t{64} << 10;
+constexpr std::size_t kSmallBytes = std::size_t{16} << 10;   // gathered in chunks
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
+constexpr std::int64_t kMillisecondNs = 1'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kStalledNs = 30 * kSecondNs;
+constexpr std::int64_t kStreamStalledNs = 250 * kMillisecondNs;
+constexpr std::int64_t kStreamNs = 10 * kSecondNs;
+constexpr std::size_t kMaxUnclaimed = 20;
+// What the flight recorder keeps of a tensor.
+constexpr std::array<Reduction, 6> kRecorded = {{{ReductionKind::kMin, false},
+                                                 {ReductionKind::kMax, false},
+                                                 {ReductionKind::kMean, false},
+                                                 {ReductionKind::kStd, false},
+                                                 {ReductionKind::kL1, false},
+                                                 {ReductionKind::kL2, false}}};
+
+std::string_view as_bytes(const Buffer& buffer, std::size_t offset, std::size_t length) {
+  return {reinterpret_cast<const char*>(buffer.data()) + offset, length};
+}
+
+// The reference refuses a whole trial for a tensor under the prefix of the reductions.
+bool is_reserved(std::string_view name) {
+  return name.find("smdebug/reductions") != std::string_view::npos ||
+         name.find("tornasole/reductions") != std::string_view::npos;
+}
+
+}  // namespace
+
+TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts) {
+  if (tensor.dtype() != DType::kString) return {tensor.dtype(), tensor.bytes().data(), tensor.shape()};
+  texts->assign(tensor.texts().begin(), tensor.texts().end());
+  return TensorView::strings(*texts);
+}
+
+void HookState::save(std::uint64_t serial, std::string_view name, const TensorView& tensor) noexcept {
+  guarded("save", [&] {
+    std::unique_lock lock(mutex_);
+    if (step_.id.serial != serial || !step_.is_open) {
+      health_->value_dropped("late", invalid_error("'{}' was saved after its step had ended", printable(name)));
+      return;
+    }
+    NameInfo* info = name_info_locked(name);
+    if (info != nullptr) save_locked(lock, *info, tensor);
+  });
+}
+
+void HookState::save_numbered(std::uint64_t serial, std::string_view module, bool is_input,
+                              const TensorView& tensor) noexcept {
+  guarded("save", [&] {
+    std::string name = fmt::format("{}_{}_", module, is_input ? "input" : "output");
+    {
+      const std::lock_guard lock(mutex_);
+      if (step_.id.serial == serial && step_.is_open) name += std::to_string(step_.numbers[name]++);
+    }
+    save(serial, name, tensor);
+  });
+}
+
+bool HookState::wants(std::uint64_t serial, std::string_view name) noexcept {
+  bool is_wanted = false;
+  guarded("wants", [&] {
+    const std::lock_guard lock(mutex_);
+    if (step_.id.serial != serial || !step_.is_open || step_.is_lost) return;
+    const NameInfo* info = name_info_locked(name);
+    if (info == nullptr || info->is_bad) return;
+    is_wanted = (step_.has_due && plan_->order(info->id, step_.due).is_wanted) ||
+                (step_.has_watch && (plan_->order(info->id, step_.watching).is_wanted ||
+                                     plan::any(plan_->watched_by(info->id, step_.id.mode, step_.watching)))) ||
+                (step_.is_recording && plan_->order(info->id, all_bits_).is_wanted);
+  });
+  return is_wanted;
+}
+
+const std::string* HookState::keep_name_locked(std::string name) {
+  if (writer_) return writer_->keep_name(std::move(name));
+  return &own_names_.emplace_back(std::move(name));
+}
+
+HookState::NameInfo* HookState::name_info_locked(std::string_view name) {
+  const auto known = infos_.find(name);
+  if (known != infos_.end()) {
+    if (known->second.is_bad) health_->value_dropped("bad_name", invalid_error("a tensor's name cannot be saved"));
+    return &known->second;
+  }
+  NameInfo& info = infos_.emplace(std::string(name), NameInfo{}).first->second;
+  std::string clean(name);
+  if (!is_valid_utf8(name)) {
+    clean = replace_bad_utf8(name);
+    health_->log(LogLevel::kWarning, fmt::format("the name '{}' is not UTF-8: saved as '{}'", printable(name), clean));
+  }
+  std::string_view what;
+  if (clean.empty()) what = "is empty";
+  if (clean.size() > kMaxNameBytes) what = "is longer than 64 KiB";
+  if (is_reserved(clean)) what = "contains a prefix reserved for reductions";
+  if (!what.empty()) {
+    info.is_bad = true;
+    health_->value_dropped("bad_name", invalid_error("a tensor's name {}: '{}'", what, printable(clean.substr(0, 80))));
+    return &info;
+  }
+  info.id = plan_->name_id(clean);
+  info.name = keep_name_locked(std::move(clean));
+  for (const std::string& report : plan_->take_limit_reports()) {
+    health_->note("pattern_limit", invalid_error("{}", report));
+  }
+  return &info;
+}
+
+const std::string* HookState::reduction_name_locked(NameInfo& info, Reduction reduction) {
+  for (const auto& [known, name] : info.reduction_names) {
+    if (known == reduction) return name;
+  }
+  const bool strip = config_.framework != Framework::kTensorflow;
+  const std::string* name =
+      keep_name_locked(format::reduction_tensor_name(reduction_name(reduction), *info.name, strip));
+  info.reduction_names.emplace_back(reduction, name);
+  return name;
+}
+
+HookState::Work HookState::make_work_locked(NameInfo& info, const plan::CollectionBits& due, const TensorView& tensor) {
+  Work work{.serial = step_.id.serial, .name = info.name};
+  const plan::SaveOrder& order = plan_->order(info.id, due);
+  if (!order.is_wanted) return work;
+  work.save_raw = order.save_raw;
+  work.save_shape = order.save_shape;
+  work.is_metric = order.is_metric;
+  for (const Reduction reduction : order.reductions) {
+    work.reductions.emplace_back(reduction, reduction_name_locked(info, reduction));
+  }
+  const std::int64_t bytes = std::max<std::int64_t>(tensor.size_bytes(), 0);
+  for (const int position : order.collections) {
+    const std::string& collection = plan_->saved()[static_cast<std::size_t>(position)]->name;
+    ++values_by_collection_[collection];
+    bytes_by_collection_[collection] += work.save_raw ? bytes : static_cast<std::int64_t>(8 * work.reductions.size());
+  }
+  return work;
+}
+
+void HookState::save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor) {
+  if (info.is_bad || step_.is_lost) return;
+  if (tensor.dtype() != DType::kString && (tensor.size_bytes() < 0 || dtype_size(tensor.dtype()) == 0 ||
+                                           (tensor.data() == nullptr && tensor.size_bytes() > 0))) {
+    health_->value_dropped("bad_value", invalid_error("'{}' has no elements of a known type and shape ({} {})",
+                                                      *info.name, dtype_name(tensor.dtype()), tensor.shape().to_string()));
+    return;
+  }
+  if (step_.is_recording) record_locked(info, tensor);
+  if (step_.has_watch) watch_locked(info, tensor);
+  if (!step_.has_due) return;
+  if (!info.is_seen_due) {
+    info.is_seen_due = true;
+    if (!plan_->order(info.id, all_bits_).is_wanted && unclaimed_.size() < kMaxUnclaimed) unclaimed_.push_back(*info.name);
+  }
+  Work work = make_work_locked(info, step_.due, tensor);
+  if (work.is_empty()) return;
+  work.wall_time = clock_->wall_seconds();
+  write_work(lock, work, tensor);
+}
+
+// Keeps what may have to be written when the step ends, and looks for NaN and infinity in what is watched.
+void HookState::watch_locked(NameInfo& info, const TensorView& tensor) {
+  const plan::CollectionBits watchers = plan_->watched_by(info.id, step_.id.mode, step_.watching);
+  const bool is_trigger = plan::any(watchers) && reduce::has_non_finite(tensor);
+  if (is_trigger) {
+    for (std::size_t word = 0; word < watchers.size(); ++word) step_.triggered[word] |= watchers[word];
+  }
+  if (!is_trigger && !plan_->order(info.id, step_.watching).is_wanted) return;
+  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(tensor.size_bytes(), 0));
+  if (step_.held_bytes + bytes > static_cast<std::size_t>(config_.queue_bytes)) {
+    health_->value_dropped("hold_full", io_error("'{}': the values kept for when_nan exceed queue_bytes ({})", *info.name,
+                                                 config_.queue_bytes));
+    return;
+  }
+  step_.held_bytes += bytes;
+  step_.held.push_back({&info, Tensor(tensor), clock_->wall_seconds(), is_trigger});
+}
+
+void HookState::record_locked(NameInfo& info, const TensorView& tensor) {
+  const plan::SaveOrder& order = plan_->order(info.id, all_bits_);
+  if (!order.is_wanted) return;
+  const double now = clock_->wall_seconds();
+  if (config_.flight_recorder_raw || order.is_scalar || tensor.dtype() == DType::kString) {
+    if (tensor.size_bytes() <= config_.flight_recorder_bytes) recorder_.add({info.name, Tensor(tensor), now});
+    return;
+  }
+  for (reduce::ReducedValue& value : reduce::reduce(tensor, kRecorded).values) {
+    recorder_.add({reduction_name_locked(info, value.reduction), std::move(value.value), now});
+  }
+}
+
+// ---- into the queue
+
+void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
+  if (!start_step_locked()) return;
+  if (config_.dry_run) {
+    health_->log(LogLevel::kInfo, fmt::format("dry run: would save '{}' ({} {}) in mode {} at step {}{}", *work.name,
+                                              dtype_name(tensor.dtype()), tensor.shape().to_string(),
+                                              mode_name(step_.id.mode), step_.id.mode_step,
+                                              work.save_raw ? "" : ", reduced"));
+  }
+  if (work.save_shape) push_shape_locked(work.serial, work.name, tensor.shape());
+  if (!work.reductions.empty() || work.is_metric) {
+    // Reducing reads the whole tensor: other threads need not wait for that.
+    ++in_flight_;
+    lock.unlock();
+    std::vector<Reduction> wanted;
+    wanted.reserve(work.reductions.size());
+    for (const auto& [reduction, name] : work.reductions) wanted.push_back(reduction);
+    reduce::Reduced reduced = reduce::reduce(tensor, wanted);
+    const double mean = work.is_metric ? reduce::mean_of(tensor) : 0;
+    lock.lock();
+    --in_flight_;
+    copies_done_.notify_all();
+    for (const reduce::ReducedValue& value : reduced.values) {
+      const auto named = std::find_if(work.reductions.begin(), work.reductions.end(),
+                                      [&](const auto& pair) { return pair.first == value.reduction; });
+      std::vector<std::string_view> texts;
+      const TensorView number = view_of(value.value, &texts);
+      // Sums of unsigned elements are uint64, which smdebug cannot read either.
+      bool is_exact_only = false;
+      const std::optional<Tensor> wide =
+          config_.readable_by_smdebug ? reduce::widen_for_smdebug(number, &is_exact_only) : std::nullopt;
+      push_small_locked(work.serial, named->second, wide ? view_of(*wide, &texts) : number, work.wall_time);
+    }
+    if (!reduced.skipped.empty()) {
+      health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved", *work.name,
+                                                   dtype_name(tensor.dtype()), tensor.shape().to_string(),
+                                                   reduction_name(reduced.skipped.front())));
+    }
+    if (work.is_metric && config_.in_sagemaker) {
+      step_.metrics.push_back({*work.name, step_.id.mode, mean, work.wall_time, step_.id.mode_step});
+    }
+  }
+  if (work.save_raw) write_raw(lock, work, tensor);
+}
+
+void HookState::write_raw(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
+  if (config_.readable_by_smdebug && tensor.dtype() != DType::kString) {
+    bool is_exact_only = false;
+    const std::optional<Tensor> wide = reduce::widen_for_smdebug(tensor, &is_exact_only);
+    if (is_exact_only) {
+      health_->log(LogLevel::kWarning,
+                   fmt::format("'{}' has values beyond int64: smdebug will not be able to read it", *work.name));
+    }
+    if (wide) {
+      push_copy(lock, work, {wide->dtype(), wide->bytes().data(), wide->shape()});
+      return;
+    }
+  }
+  if (tensor.dtype() == DType::kString) {
+    push_texts_locked(work, tensor);
+  } else {
+    push_copy(lock, work, tensor);
+  }
+}
+
+void HookState::push_copy(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
+  const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
+  if (bytes == 0) return;
+  if (!spend_locked(work.serial, *work.name, tensor.dtype(), tensor.shape(), bytes)) return;
+  if (bytes <= kSmallBytes) {
+    push_small_locked(work.serial, work.name, tensor, work.wall_time);
+    return;
+  }
+  if (config_.dry_run) return;
+  // What the chunks of small values hold is not to be had.
+  const std::size_t limit = writer_->queue().pool_limit_bytes();
+  if (bytes + std::min(2 * kChunkBytes, limit / 2) > limit) {
+    push_stream(lock, work, tensor);
+    return;
+  }
+  const JobQueue::WaitLimits limits = wait_limits_locked(work.serial);
+  ++in_flight_;
+  lock.unlock();
+  std::int64_t waited_ns = 0;
+  Buffer buffer = writer_->queue().take_buffer(bytes, limits, &waited_ns);
+  const bool is_taken = static_cast<bool>(buffer);
+  if (is_taken) {
+    tensor.copy_to(buffer.data());
+    const std::string_view content = as_bytes(buffer, 0, bytes);
+    writer_->push(ValueJob{work.serial, work.name, tensor.dtype(), tensor.shape(), work.wall_time, content,
+                           std::move(buffer), {}},
+                  bytes);
+  }
+  lock.lock();
+  --in_flight_;
+  copies_done_.notify_all();
+  note_wait_locked(work.serial, waited_ns);
+  if (!is_taken) lose_step_locked(work.serial, "queue_full", queue_full_error(work, bytes));
+}
+
+Error HookState::queue_full_error(const Work& work, std::size_t bytes) const {
+  return io_error("no room for '{}' ({} bytes) in the queue of {} bytes: the store {} is too slow for what is saved",
+                  *work.name, bytes, config_.queue_bytes, writer_->store().description());
+}
+
+// A value larger than the queue goes through it in pieces, so that the writer never reads the caller's memory.
+void HookState::push_stream(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
+  const auto bytes = static_cast<std::uint64_t>(tensor.size_bytes());
+  if (!tensor.is_contiguous()) {
+    lose_value_locked(work, tensor, "too_large", "it is larger than queue_bytes and not contiguous");
+    return;
+  }
+  const std::uint64_t stream = ++stream_;
+  ++in_flight_;
+  lock.unlock();
+  writer_->push(StreamJob{work.serial, stream, work.name, tensor.dtype(), tensor.shape(), work.wall_time, bytes});
+  const std::int64_t start = clock_->monotonic_ns();
+  std::int64_t total_wait_ns = 0;
+  bool is_cut = false;
+  for (std::uint64_t done = 0; done < bytes && !is_cut;) {
+    const std::size_t piece = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, bytes - done));
+    const std::int64_t rest = kStreamNs - (clock_->monotonic_ns() - start);
+    std::int64_t waited_ns = 0;
+    Buffer buffer = rest > 0 ? writer_->queue().take_buffer(piece, {rest, kStreamStalledNs}, &waited_ns) : Buffer();
+    total_wait_ns += waited_ns;
+    is_cut = !buffer;
+    if (buffer) std::memcpy(buffer.data(), tensor.data() + done, piece);
+    writer_->push(PieceJob{stream, piece, std::move(buffer), is_cut}, piece, is_cut);
+    done += piece;
+  }
+  lock.lock();
+  --in_flight_;
+  copies_done_.notify_all();
+  note_wait_locked(work.serial, total_wait_ns);
+  if (is_cut) lose_step_locked(work.serial, "queue_full", queue_full_error(work, bytes));
+}
+
+void HookState::push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor,
+                                  double wall_time) {
+  if (config_.dry_run || step_.is_lost || step_.id.serial != serial) return;
+  const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
+  // The job counts as much as the value, so that a flood of tiny ones meets the limit too.
+  const std::size_t charge = bytes + sizeof(Job);
+  if (!chunk_ || chunk_used_ + charge > chunk_.capacity()) {
+    finish_chunk_locked();
+    std::int64_t waited_ns = 0;
+    const std::size_t capacity = std::min(kChunkBytes, writer_->queue().pool_limit_bytes() / 4);
+    chunk_ = writer_->queue().take_buffer(std::max(capacity, charge), wait_limits_locked(serial), &waited_ns);
+    note_wait_locked(serial, waited_ns);
+    if (!chunk_) {
+      lose_step_locked(serial, "queue_full",
+                       io_error("no room for '{}' in the queue of {} bytes: the store {} is too slow for what is saved",
+                                *name, config_.queue_bytes, writer_->store().description()));
+      return;
+    }
+  }
+  tensor.copy_to(chunk_.data() + chunk_used_);
+  const std::string_view content = as_bytes(chunk_, chunk_used_, bytes);
+  // Aligned for nobody but the copy: the elements are only ever moved as bytes.
+  chunk_used_ += charge;
+  writer_->push(ValueJob{serial, name, tensor.dtype(), tensor.shape(), wall_time, content, {}, {}}, bytes);
+}
+
+void HookState::finish_chunk_locked() {
+  if (chunk_) writer_->push(ChunkDoneJob{std::move(chunk_)});
+  chunk_ = Buffer();
+  chunk_used_ = 0;
+}
+
+void HookState::push_texts_locked(const Work& work, const TensorView& tensor) {
+  if (tensor.texts().empty()) return;
+  if (!spend_locked(work.serial, *work.name, DType::kString, tensor.shape(),
+                    static_cast<std::uint64_t>(tensor.size_bytes()))) {
+    return;
+  }
+  if (config_.dry_run) return;
+  // Texts are few and small; what they hold is charged to the queue by a buffer of that size.
+  Buffer charge;
+  if (tensor.size_bytes() > static_cast<std::int64_t>(kSmallBytes)) {
+    std::int64_t waited_ns = 0;
+    charge = writer_->queue().take_buffer(static_cast<std::size_t>(tensor.size_bytes()), wait_limits_locked(work.serial),
+                                          &waited_ns);
+    note_wait_locked(work.serial, waited_ns);
+    if (!charge) {
+      lose_step_locked(work.serial, "queue_full", queue_full_error(work, static_cast<std::size_t>(tensor.size_bytes())));
+      return;
+    }
+  }
+  ValueJob job{work.serial, work.name, DType::kString, tensor.shape(), work.wall_time, {}, std::move(charge), {}};
+  job.texts.reserve(tensor.texts().size());
+  for (const std::string_view text : tensor.texts()) job.texts.push_back(replace_bad_utf8(text));
+  writer_->push(std::move(job), static_cast<std::size_t>(tensor.size_bytes()));
+}
+
+void HookState::push_shape_locked(std::uint64_t serial, const std::string* name, const Shape& shape) {
+  if (config_.dry_run || step_.is_lost || step_.id.serial != serial) return;
+  writer_->push(ShapeJob{serial, name, shape});
+}
+
+// ---- limits
+
+// Whether the value fits the format and the budgets; counts it if it does.
+bool HookState::spend_locked(std::uint64_t serial, const std::string& name, DType dtype, const Shape& shape,
+                             std::uint64_t bytes) {
+  if (step_.is_lost || step_.id.serial != serial) return false;
+  const format::EventHeader header = {name, step_.id.global_step, step_.id.mode, step_.id.mode_step, 1.0};
+  const std::uint64_t record = dtype == DType::kString ? bytes + name.size() + 128
+                                                       : format::event_record_bytes(header, dtype, shape, bytes);
+  if (record >= format::kMaxRecordBytes) {
+    health_->value_dropped("too_large", io_error("'{}' is {} bytes; one value must stay below {}", name, bytes,
+                                                 format::kMaxRecordBytes));
+    push_shape_locked(serial, keep_name_locked(name), shape);
+    return false;
+  }
+  const auto cost = static_cast<std::int64_t>(record);
+  if (config_.max_bytes_per_step && step_.bytes + cost > *config_.max_bytes_per_step) {
+    lose_step_locked(serial, "budget_step", io_error("step {} would exceed max_bytes_per_step ({})", step_.id.global_step,
+                                                     *config_.max_bytes_per_step));
+    return false;
+  }
+  if (config_.max_bytes_per_run && run_bytes_ + step_.bytes + cost > *config_.max_bytes_per_run) {
+    lose_step_locked(serial, "budget_run", io_error("step {} would exceed max_bytes_per_run ({})", step_.id.global_step,
+                                                    *config_.max_bytes_per_run));
+    return false;
+  }
+  step_.bytes += cost;
+  return true;
+}
+
+void HookState::lose_step_locked(std::uint64_t serial, std::string_view cause, const Error& why) {
+  if (step_.id.serial != serial || step_.is_lost) return;
+  step_.is_lost = true;
+  health_->step_dropped(cause, why);
+  if (writer_) writer_->push(StepDropJob{serial}, 0, /*wake=*/true);
+}
+
+void HookState::lose_value_locked(const Work& work, const TensorView& tensor, std::string_view cause,
+                                  std::string_view what) {
+  health_->value_dropped(cause, io_error("'{}' ({} bytes) was not saved: {}", *work.name, tensor.size_bytes(), what));
+  push_shape_locked(work.serial, work.name, tensor.shape());
+}
+
+JobQueue::WaitLimits HookState::wait_limits_locked(std::uint64_t serial) const {
+  if (config_.when_full == WhenFull::kBlock) return {INT64_MAX, kStalledNs};
+  // A due step may wait so long, and all of them together for a twentieth of the run so far.
+  const std::int64_t of_step = config_.queue_wait_ms * kMillisecondNs - (step_.id.serial == serial ? step_.waited_ns : 0);
+  const std::int64_t of_run = (clock_->monotonic_ns() - start_ns_) / 20 - total_wait_ns_;
+  return {std::max<std::int64_t>(0, std::min(of_step, of_run)), INT64_MAX};
+}
+
+void HookState::note_wait_locked(std::uint64_t serial, std::int64_t waited_ns) {
+  if (waited_ns <= 0) return;
+  total_wait_ns_ += waited_ns;
+  if (step_.id.serial == serial) step_.waited_ns += waited_ns;
+  health_->waited(waited_ns);
+}
+
+}  // namespace tornasole::capture

@@ -1,0 +1,277 @@
+#include "capture/hook_state.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/utf8.h"
+#include "capture/hook_guard.h"
+#include "capture/process_hooks.h"
+#include "format/model_file.h"
+#include "format/paths.h"
+#include "plan/pattern.h"
+#include "store/local/local_store.h"
+
+namespace tornasole::capture {
+namespace {
+
+void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+Result<std::unique_ptr<store::Store>> open_store(const config::Config& config) {
+  if (config.location.starts_with("s3://")) {
+    return unsupported_error("out_dir '{}': object stores cannot be written to yet; give a local directory",
+                             config.location);
+  }
+  return store::open_local_store(config.location, {.shared = config.shared});
+}
+
+Status check_supported(const config::Config& config) {
+  if (!config.derived.empty()) return unsupported_error("derived: derived statistics are not available yet");
+  if (!config.rules.empty()) return unsupported_error("rules: rules inside the training are not available yet");
+  return {};
+}
+
+RunIdentity make_identity(const config::Config& config, const Clock& clock, bool is_resumed) {
+  RunIdentity identity;
+  identity.worker = format::encode_worker(config.worker);
+  identity.is_chief = config.rank == 0;
+  identity.writer_count = config.include_workers == IncludeWorkers::kAll ? config.world_size : 1;
+  identity.process = this_process();
+  identity.run_id = make_run_id();
+  identity.start_time = clock.wall_seconds();
+  identity.resume = config.resume || is_resumed;
+  identity.in_sagemaker = config.in_sagemaker;
+  return identity;
+}
+
+format::StoredCollection to_stored(const plan::Collection& collection) {
+  format::StoredCollection stored;
+  stored.name = collection.name;
+  stored.include_regex = collection.include_regex;
+  stored.exclude_regex = collection.exclude_regex;
+  stored.tensor_names.assign(collection.tensor_names.begin(), collection.tensor_names.end());
+  stored.reductions = collection.reductions;
+  stored.save_histogram = collection.save_histogram;
+  stored.schedules.emplace();
+  for (const Mode mode : kAllModes) {
+    const auto& schedule = collection.schedules[mode_index(mode)];
+    if (!schedule) continue;
+    (*stored.schedules)[mode_index(mode)] = {schedule->save_interval, schedule->start_step, schedule->end_step,
+                                             schedule->save_steps, schedule->when_nan};
+  }
+  return stored;
+}
+
+}  // namespace
+
+HookState::HookState(config::Config config, std::shared_ptr<Health> health, plan::Collections collections,
+                     const Clock* clock)
+    : config_(std::move(config)),
+      health_(std::move(health)),
+      clock_(clock),
+      exceptions_at_open_(std::uncaught_exceptions()),
+      start_ns_(clock->monotonic_ns()),
+      collections_(std::move(collections)),
+      recorder_(config_.flight_recorder_steps, config_.flight_recorder_bytes) {
+  is_writer_ = config_.include_workers == IncludeWorkers::kAll || config_.rank == 0;
+}
+
+Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHook log, HookDependencies dependencies) {
+  TORNASOLE_CHECK(check_supported(config));
+  const Clock* clock = dependencies.clock != nullptr ? dependencies.clock : &system_clock();
+  auto health = std::make_shared<Health>(Health::Options{.log = config.log_off ? LogHook() : std::move(log),
+                                                         .log_level = config.log_level,
+                                                         .is_strict = config.strict});
+  for (const std::string& warning : config.warnings) health->log(LogLevel::kWarning, warning);
+  if (config.tensorboard_dir) {
+    health->log(LogLevel::kWarning, "TensorBoard output is not available yet: export_tensorboard is ignored");
+  }
+  TORNASOLE_TRY(plan::Collections collections, plan::Collections::make(config));
+  std::unique_ptr<HookState> hook(new HookState(std::move(config), health, std::move(collections), clock));
+  const config::Config& settings = hook->config_;
+
+  bool is_resumed = false;
+  if (settings.checkpoint_dir) {
+    hook->checkpoints_.emplace(*settings.checkpoint_dir);
+    std::vector<std::string> warnings;
+    TORNASOLE_TRY(const auto record, hook->checkpoints_->load(&warnings));
+    for (const std::string& warning : warnings) health->log(LogLevel::kWarning, warning);
+    if (record) {
+      is_resumed = true;
+      hook->global_step_ = record->last_seen;
+      hook->last_saved_ = record->last_saved.value_or(-1);
+      for (const auto& [mode, step] : record->mode_steps) hook->mode_steps_[mode_index(mode)] = step;
+      hook->mode_steps_[mode_index(Mode::kGlobal)] = record->last_seen;
+    }
+  }
+  if (settings.dry_run) return hook;
+  if (dependencies.store == nullptr) {
+    TORNASOLE_TRY(dependencies.store, open_store(settings));
+  }
+  if (hook->is_writer_) {
+    supersede_hook_at(settings.location);
+    const RunIdentity identity = make_identity(settings, *clock, is_resumed);
+    RunDirectory directory(dependencies.store.get(), clock, identity);
+    // With several workers the old content is the chief's affair, at its first write.
+    if (identity.writer_count == 1) {
+      TORNASOLE_CHECK(directory.check(sleep_seconds));
+      if (settings.resume && !is_resumed) {
+        TORNASOLE_TRY(const Occupancy occupancy, directory.look());
+        hook->global_step_ = occupancy.last_step;
+        hook->mode_steps_[mode_index(Mode::kGlobal)] = occupancy.last_step;
+      }
+    }
+    hook->writer_ = std::make_shared<Writer>(settings, std::move(dependencies.store), clock, identity, health);
+  }
+  if (settings.flush_on_signal) TORNASOLE_CHECK(watch_signals());
+  register_hook(hook.get());
+  return hook;
+}
+
+HookState::~HookState() { unregister_hook(this); }
+
+// ---- collections
+
+Status HookState::change_collection(std::string_view name, const std::function<Status(plan::Collection&)>& change) {
+  const std::lock_guard lock(mutex_);
+  plan::Collection& collection = collections_.get(name);
+  plan::Collection changed = collection;
+  TORNASOLE_CHECK(change(changed));
+  for (const auto* patterns : {&changed.include_regex, &changed.exclude_regex}) {
+    for (const std::string& pattern : *patterns) {
+      if (auto compiled = plan::Pattern::compile(pattern); !compiled.ok()) return std::move(compiled).error();
+    }
+  }
+  collection = std::move(changed);
+  collections_.touch();
+  return {};
+}
+
+plan::Collection HookState::collection(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  if (plan_) plan_->publish_names();
+  const plan::Collection* found = collections_.find(name);
+  return found != nullptr ? *found : plan::Collection{.name = std::string(name)};
+}
+
+std::vector<std::string> HookState::collection_names() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const plan::Collection& collection : collections_.all()) names.push_back(collection.name);
+  return names;
+}
+
+bool HookState::needs_export_locked() const {
+  return !is_exported_ || exported_version_ != collections_.version() || exported_names_ != infos_.size() + scalar_names_.size();
+}
+
+std::shared_ptr<const format::CollectionsFile> HookState::export_collections_locked() {
+  if (plan_) plan_->publish_names();
+  auto file = std::make_shared<format::CollectionsFile>();
+  file->num_workers = config_.include_workers == IncludeWorkers::kAll ? config_.world_size : 1;
+  for (const plan::Collection& collection : collections_.all()) file->collections.push_back(to_stored(collection));
+  is_exported_ = true;
+  exported_version_ = collections_.version();
+  exported_names_ = infos_.size() + scalar_names_.size();
+  return file;
+}
+
+// ---- facts
+
+void HookState::describe_model(const ModelDescription& model) noexcept {
+  guarded("describe_model", [&] {
+    std::string text = format::encode_model(model, config::framework_name(config_.framework), config_.world_size);
+    const std::lock_guard lock(mutex_);
+    if (!writer_ || text == model_text_) return;
+    model_text_ = text;
+    writer_->push(ModelJob{std::move(text)}, 0, /*wake=*/true);
+  });
+}
+
+void HookState::set_facts(const StepFacts& facts) noexcept {
+  guarded("set_facts", [&] {
+    const std::lock_guard lock(mutex_);
+    if (step_.is_open) step_.facts = facts;
+  });
+}
+
+Mode HookState::mode() noexcept {
+  const std::lock_guard lock(mutex_);
+  return mode_;
+}
+std::int64_t HookState::step() noexcept {
+  const std::lock_guard lock(mutex_);
+  return global_step_;
+}
+std::int64_t HookState::mode_step(Mode mode) noexcept {
+  const std::lock_guard lock(mutex_);
+  return mode_steps_[mode_index(mode)];
+}
+std::int64_t HookState::last_saved_step() noexcept {
+  const std::lock_guard lock(mutex_);
+  return last_saved_;
+}
+
+// ---- the end
+
+Status HookState::close(const Ending& ending) noexcept {
+  if (is_inert() || is_closed_.exchange(true)) return {};
+  try {
+    std::unique_lock lock(mutex_);
+    if (step_.is_open) end_step_locked(lock, ending.is_open_step_partial);
+    if (ending.is_failed && recorder_.is_on()) write_recorded_locked();
+    flush_late_scalars_locked(lock);
+    report_coverage_locked(/*is_final=*/true);
+    chunk_ = Buffer();
+    if (writer_) {
+      CloseJob job{ending.is_failed, ending.reason, ending.is_superseded, {}};
+      if (needs_export_locked()) job.collections = export_collections_locked();
+      lock.unlock();
+      const bool is_finished = writer_->close(std::move(job), ending.wait_s);
+      const Health::Counts counts = health_->counts();
+      std::int64_t rest = counts.due - counts.committed;
+      for (const auto& [cause, steps] : counts.dropped_steps) rest -= steps;
+      // What the writer did not get to is lost, and counted so.
+      for (; !is_finished && rest > 0; --rest) {
+        health_->step_dropped("close_timeout", io_error("{} did not take what was queued within {} s of closing",
+                                                        writer_->store().description(), ending.wait_s));
+      }
+    }
+  } catch (...) {
+    health_->note("close", error_from_current_exception());
+  }
+  const std::optional<Error> first = health_->first_error();
+  return first ? Status(*first) : Status();
+}
+
+void HookState::flush_for_signal(int signal_number, double seconds) noexcept {
+  if (is_inert() || is_closed_ || !writer_) return;
+  try {
+    // The interrupted thread may hold the lock and never run again.
+    const std::int64_t deadline = clock_->monotonic_ns() + static_cast<std::int64_t>(seconds * 0.3e9);
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    while (!lock.owns_lock() && clock_->monotonic_ns() < deadline) {
+      sleep_seconds(0.001);
+      lock.try_lock();
+    }
+    if (lock.owns_lock()) {
+      if (step_.is_open) end_step_locked(lock, /*is_partial=*/true);
+      if (recorder_.is_on()) write_recorded_locked();
+      lock.unlock();
+    }
+    writer_->push(FlushJob{fmt::format("signal {}", signal_number)}, 0, /*wake=*/true);
+    writer_->wait_idle(seconds * 0.7);
+  } catch (...) {
+    health_->note("signal", error_from_current_exception());
+  }
+}
+
+void HookState::become_inert() noexcept {
+  is_inert_ = true;
+  // The thread does not exist here, and joining or waking it would hang: the child keeps the memory and nothing else.
+  if (writer_) writer_->forget_thread();
+  [[maybe_unused]] auto* kept = new std::shared_ptr<Writer>(writer_);
+}
+
+}  // namespace tornasole::capture

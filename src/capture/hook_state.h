@@ -1,0 +1,265 @@
+#pragma once
+
+// HookState: what a Hook is made of. Wires plan, reduce, the queue and the writer; format and store are the writer's.
+//
+//   begin_step   counts, asks the plan what is due; when nothing is, the step costs no more than that
+//   save         name -> NameInfo -> SaveOrder -> reductions and a copy -> jobs
+//   end_step     scalars, held values of when_nan, flight recorder -> jobs
+//   close        what is left -> jobs; waits for the writer
+//
+// One mutex guards everything but the copying of large tensors, which many threads do at once.
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "capture/checkpoint.h"
+#include "capture/flight_recorder.h"
+#include "capture/health.h"
+#include "capture/job.h"
+#include "capture/writer.h"
+#include "config/config.h"
+#include "plan/collections.h"
+#include "plan/plan.h"
+#include "store/store.h"
+#include "tornasole/hook.h"
+
+namespace tornasole::capture {
+
+// Replaced in tests: the place to write to, and time.
+struct HookDependencies {
+  std::unique_ptr<store::Store> store = {};  // null: what the configuration says
+  const Clock* clock = nullptr;              // null: the system's
+};
+
+// An owned tensor as a view; `texts` holds what a view of strings refers to.
+TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts);
+
+class HookState {
+ public:
+  static Result<std::unique_ptr<HookState>> open(config::Config config, LogHook log, HookDependencies dependencies);
+  ~HookState();
+  HookState(const HookState&) = delete;
+  HookState& operator=(const HookState&) = delete;
+
+  struct Begun {
+    StepId id = {};
+    bool is_due = false;
+  };
+  Begun begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
+  void end_step(std::uint64_t serial, bool is_partial) noexcept;
+  void set_mode(Mode mode) noexcept;
+  Status prepare();
+
+  void save(std::uint64_t serial, std::string_view name, const TensorView& tensor) noexcept;
+  void save_numbered(std::uint64_t serial, std::string_view module, bool is_input, const TensorView& tensor) noexcept;
+  bool wants(std::uint64_t serial, std::string_view name) noexcept;
+  void save_scalar(std::string_view name, double value, const ScalarOptions& options) noexcept;
+  void save_tensor(std::string_view name, const TensorView& tensor, std::span<const std::string_view> collections) noexcept;
+
+  // Runs `change` on the collection (created if need be) and has the plan made anew at the next step.
+  Status change_collection(std::string_view name, const std::function<Status(plan::Collection&)>& change);
+  plan::Collection collection(std::string_view name);
+  std::vector<std::string> collection_names();
+
+  void describe_model(const ModelDescription& model) noexcept;
+  void set_facts(const StepFacts& facts) noexcept;
+  void dump_flight_recorder() noexcept;
+  bool stop_requested() const noexcept { return writer_ && writer_->is_stop_requested(); }
+
+  struct Ending {
+    bool is_failed = false;
+    bool is_open_step_partial = false;
+    bool is_superseded = false;
+    std::string reason = {};
+    double wait_s = 0;
+  };
+  Status close(const Ending& ending) noexcept;
+  // From the signal thread: publishes what is finished, the open step as partial. Bounded.
+  void flush_for_signal(int signal_number, double seconds) noexcept;
+  // In a forked child: every later call does nothing.
+  void become_inert() noexcept;
+  bool is_inert() const noexcept { return is_inert_.load(std::memory_order_relaxed); }
+
+  Mode mode() noexcept;
+  std::int64_t step() noexcept;
+  std::int64_t mode_step(Mode mode) noexcept;
+  std::int64_t last_saved_step() noexcept;
+  const config::Config& config() const noexcept { return config_; }
+  CaptureReport report();
+  int exceptions_at_open() const noexcept { return exceptions_at_open_; }
+
+ private:
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>{}(name); }
+  };
+  // What is known of a name.
+  struct NameInfo {
+    plan::NameId id = {};
+    const std::string* name = nullptr;
+    bool is_bad = false;
+    bool is_seen_due = false;  // offered at a step at which something was due
+    std::vector<std::pair<Reduction, const std::string*>> reduction_names = {};
+  };
+  // The part of a SaveOrder that is needed after the lock is given up.
+  struct Work {
+    std::uint64_t serial = 0;
+    const std::string* name = nullptr;
+    bool save_raw = false;
+    bool save_shape = false;
+    bool is_metric = false;
+    std::vector<std::pair<Reduction, const std::string*>> reductions = {};
+    double wall_time = 0;
+    bool is_empty() const noexcept { return !save_raw && !save_shape && reductions.empty(); }
+  };
+  struct Held {
+    NameInfo* info = nullptr;
+    Tensor tensor = {};
+    double wall_time = 0;
+    bool is_trigger = false;  // watched, and not finite
+  };
+  struct PendingScalar {
+    const std::string* name = nullptr;
+    double value = 0;
+    double timestamp = 0;
+    Mode mode = Mode::kGlobal;
+    bool is_metric = false;
+  };
+  struct PendingTensor {
+    std::string name = {};
+    Tensor tensor = {};
+  };
+  struct OpenStep {
+    StepId id = {};
+    bool is_open = false;
+    bool is_started = false;  // its first job was pushed
+    bool is_lost = false;     // dropped and counted; takes nothing more
+    plan::CollectionBits due = {};
+    plan::CollectionBits watching = {};
+    plan::CollectionBits triggered = {};
+    bool has_due = false;
+    bool has_watch = false;
+    bool is_recording = false;
+    std::int64_t bytes = 0;
+    std::int64_t waited_ns = 0;
+    StepFacts facts = {};
+    std::vector<Held> held = {};
+    std::size_t held_bytes = 0;
+    std::vector<format::MetricRecord> metrics = {};
+    std::unordered_map<std::string, int> numbers = {};
+  };
+
+  HookState(config::Config config, std::shared_ptr<Health> health, plan::Collections collections, const Clock* clock);
+
+  // hook_steps.cc; all with mutex_ held
+  Status prepare_locked();
+  void end_step_locked(std::unique_lock<std::mutex>& lock, bool is_partial);
+  bool start_step_locked();
+  void count_step_locked(Mode mode, std::optional<std::int64_t> at);
+  void open_step_locked(Mode mode, bool is_jump);
+  void precompute_locked();
+  void flush_scalars_locked();
+  void flush_late_scalars_locked(std::unique_lock<std::mutex>& lock);
+  void write_held_locked(std::unique_lock<std::mutex>& lock);
+  void write_recorded_locked();
+  void report_coverage_locked(bool is_final);
+  std::shared_ptr<const format::CollectionsFile> export_collections_locked();
+  bool needs_export_locked() const;
+
+  // hook_save.cc
+  void save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor);
+  NameInfo* name_info_locked(std::string_view name);
+  const std::string* keep_name_locked(std::string name);
+  Work make_work_locked(NameInfo& info, const plan::CollectionBits& due, const TensorView& tensor);
+  void watch_locked(NameInfo& info, const TensorView& tensor);
+  void record_locked(NameInfo& info, const TensorView& tensor);
+  void write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
+  void write_raw(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
+  void push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor, double wall_time);
+  void push_copy(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
+  void push_stream(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
+  void push_texts_locked(const Work& work, const TensorView& tensor);
+  void push_shape_locked(std::uint64_t serial, const std::string* name, const Shape& shape);
+  bool spend_locked(std::uint64_t serial, const std::string& name, DType dtype, const Shape& shape, std::uint64_t bytes);
+  void lose_step_locked(std::uint64_t serial, std::string_view cause, const Error& why);
+  void lose_value_locked(const Work& work, const TensorView& tensor, std::string_view cause, std::string_view what);
+  void finish_chunk_locked();
+  void note_wait_locked(std::uint64_t serial, std::int64_t waited_ns);
+  Error queue_full_error(const Work& work, std::size_t bytes) const;
+  JobQueue::WaitLimits wait_limits_locked(std::uint64_t serial) const;
+  const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
+
+  bool takes_calls(const char* call) noexcept;
+  template <typename Call>
+  void guarded(const char* call, Call&& run) noexcept;
+
+  // constant
+  const config::Config config_;
+  const std::shared_ptr<Health> health_;  // shared with the writer, which may outlive the hook
+  const Clock* const clock_;
+  const int exceptions_at_open_;
+  const std::int64_t start_ns_;
+  bool is_writer_ = true;  // this worker writes at all
+
+  std::atomic<bool> is_inert_ = false;
+  std::atomic<bool> is_closed_ = false;
+  std::atomic<bool> is_late_call_reported_ = false;
+  std::shared_ptr<Writer> writer_;  // null in a dry run; shared with its thread, see writer.h
+
+  std::mutex mutex_;
+  // everything below is guarded by mutex_
+  std::condition_variable copies_done_;
+  int in_flight_ = 0;  // threads that copy or reduce a value without the lock
+  plan::Collections collections_;
+  std::optional<plan::Plan> plan_;
+  std::uint64_t plan_version_ = 0;
+  bool has_bad_plan_ = false;
+  plan::CollectionBits all_bits_;
+  std::array<std::int64_t, 4> next_due_{};  // by mode_index: nothing is due before this mode step
+  std::unordered_map<std::string, NameInfo, NameHash, std::equal_to<>> infos_;  // by the name as it was given
+  std::unordered_map<std::string, const std::string*> scalar_names_;
+  std::deque<std::string> own_names_;  // in a dry run there is no writer to keep them
+
+  Mode mode_ = Mode::kGlobal;
+  std::int64_t global_step_ = -1;
+  std::array<std::int64_t, 4> mode_steps_ = {-1, -1, -1, -1};
+  std::uint64_t serial_ = 0;
+  std::uint64_t stream_ = 0;
+  std::int64_t last_saved_ = -1;
+  OpenStep step_;
+  Buffer chunk_;
+  std::size_t chunk_used_ = 0;
+  std::vector<PendingScalar> scalars_;
+  std::vector<PendingTensor> tensors_;
+  FlightRecorder recorder_;
+  bool is_dump_wanted_ = false;
+  std::string model_text_;
+  std::optional<CheckpointWatch> checkpoints_;
+
+  std::uint64_t exported_version_ = 0;
+  std::size_t exported_names_ = 0;
+  bool is_exported_ = false;
+  bool is_coverage_reported_ = false;
+  std::int64_t run_bytes_ = 0;
+  std::int64_t total_wait_ns_ = 0;
+  std::map<std::string, std::int64_t> bytes_by_collection_;
+  std::map<std::string, std::int64_t> values_by_collection_;
+  std::vector<std::string> unclaimed_;
+};
+
+}  // namespace tornasole::capture

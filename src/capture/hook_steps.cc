@@ -1,0 +1,348 @@
+// Steps: counting, what is due, and what happens when one ends.
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/utf8.h"
+#include "capture/hook_guard.h"
+#include "capture/hook_state.h"
+
+namespace tornasole::capture {
+namespace {
+
+constexpr std::size_t kMaxPendingScalars = 200'000;
+constexpr std::size_t kMaxPendingTensors = 10'000;
+constexpr auto kCopiesWait = std::chrono::seconds(11);  // longer than any copy may take
+
+}  // namespace
+
+// Called at the first step, and at the next one after a collection changed.
+Status HookState::prepare_locked() {
+  if (plan_ && plan_version_ == collections_.version()) return {};
+  auto prepared = plan::Plan::prepare(config_, &collections_, plan_ ? &*plan_ : nullptr);
+  plan_version_ = collections_.version();
+  if (!prepared.ok()) return std::move(prepared).error();
+  plan_ = std::move(prepared).value();
+  precompute_locked();
+  for (const std::string& warning : plan_->warnings()) health_->log(LogLevel::kWarning, warning);
+  return {};
+}
+
+void HookState::precompute_locked() {
+  all_bits_.assign((plan_->saved().size() + 63) / 64, ~std::uint64_t{0});
+  if (const std::size_t rest = plan_->saved().size() % 64; rest != 0) all_bits_.back() = (std::uint64_t{1} << rest) - 1;
+  for (const Mode mode : kAllModes) {
+    // From the step that is being opened, not from the one after it: it may be the first under this plan.
+    next_due_[mode_index(mode)] = plan_->next_due_step(mode, std::max<std::int64_t>(0, mode_steps_[mode_index(mode)]));
+  }
+}
+
+Status HookState::prepare() {
+  const std::lock_guard lock(mutex_);
+  return prepare_locked();
+}
+
+HookState::Begun HookState::begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept {
+  Begun begun;
+  guarded("begin_step", [&] {
+    std::unique_lock lock(mutex_);
+    if (step_.is_open) end_step_locked(lock, /*is_partial=*/false);
+    if (at && *at < 0) {
+      health_->note("bad_step", invalid_error("step {} is negative; steps count from 0", *at));
+      return;
+    }
+    if (checkpoints_) {
+      Counters counters{.global_step = global_step_};
+      if (last_saved_ >= 0) counters.last_saved = last_saved_;
+      for (const Mode m : kAllModes) {
+        if (mode_steps_[mode_index(m)] >= 0 || m == mode_) counters.mode_steps[m] = mode_steps_[mode_index(m)];
+      }
+      if (const Status noted = checkpoints_->note(counters); !noted.ok()) health_->note("checkpoint", noted.error());
+    }
+    if (mode) mode_ = *mode;
+    count_step_locked(mode_, at);
+    open_step_locked(mode_, at.has_value());
+    begun = {step_.id, step_.has_due || step_.has_watch || step_.is_recording};
+    if (tensors_.empty()) return;
+    for (PendingTensor& pending : std::exchange(tensors_, {})) {
+      std::vector<std::string_view> texts;
+      NameInfo* info = plan_ ? name_info_locked(pending.name) : nullptr;
+      if (info != nullptr) save_locked(lock, *info, view_of(pending.tensor, &texts));
+    }
+  });
+  return begun;
+}
+
+void HookState::count_step_locked(Mode mode, std::optional<std::int64_t> at) {
+  std::int64_t& of_mode = mode_steps_[mode_index(mode)];
+  if (at) {
+    global_step_ = *at;
+    of_mode = *at;
+  } else {
+    ++global_step_;
+    ++of_mode;
+  }
+  mode_steps_[mode_index(Mode::kGlobal)] = global_step_;
+}
+
+// Leaves step_ open; when nothing is due, watched or recorded that is all there is to it.
+void HookState::open_step_locked(Mode mode, bool is_jump) {
+  step_.id = {++serial_, global_step_, mode, mode_steps_[mode_index(mode)]};
+  step_.is_open = true;
+  step_.has_due = step_.has_watch = step_.is_recording = false;
+  if (!is_writer_) return;
+  if (!plan_ || plan_version_ != collections_.version()) {
+    const Status prepared = prepare_locked();
+    if (!prepared.ok()) {
+      has_bad_plan_ = true;
+      health_->note("collections", prepared.error());
+    } else {
+      has_bad_plan_ = false;
+    }
+  }
+  if (has_bad_plan_ || !plan_) return;
+  const std::int64_t mode_step = step_.id.mode_step;
+  std::int64_t& next = next_due_[mode_index(mode)];
+  // Steps may jump: by a number the caller chose, and in the global mode by the steps of the others.
+  if (is_jump || mode_step > next) next = plan_->next_due_step(mode, mode_step);
+  const bool is_recording = recorder_.is_on();
+  if (mode_step < next && !plan_->has_watch(mode) && !is_recording) return;
+  OpenStep fresh;
+  fresh.id = step_.id;
+  fresh.is_open = true;
+  fresh.due = plan_->due(mode, mode_step);
+  fresh.has_due = plan::any(fresh.due);
+  fresh.watching = plan_->watching(mode, mode_step);
+  fresh.has_watch = plan::any(fresh.watching);
+  fresh.triggered.assign(fresh.watching.size(), 0);
+  fresh.is_recording = is_recording;
+  step_ = std::move(fresh);
+  next = plan_->next_due_step(mode, mode_step + 1);
+  if (is_recording) recorder_.begin(step_.id);
+}
+
+// The step gets its first value: from here on it is counted as due, and ends as committed or dropped.
+bool HookState::start_step_locked() {
+  if (step_.is_lost) return false;
+  if (step_.is_started) return true;
+  step_.is_started = true;
+  health_->step_due();
+  if (config_.dry_run) return true;
+  if (!writer_->accepts_step()) {
+    step_.is_lost = true;
+    health_->step_dropped("off", io_error("capture is off: {} could not be written to", writer_->store().description()));
+    return false;
+  }
+  writer_->push(StepStartJob{step_.id}, 0, /*wake=*/true);
+  return true;
+}
+
+void HookState::end_step(std::uint64_t serial, bool is_partial) noexcept {
+  if (is_closed_.load(std::memory_order_relaxed)) return;  // closing ended it; a scope that goes later is no late call
+  guarded("end_step", [&] {
+    std::unique_lock lock(mutex_);
+    if (step_.is_open && step_.id.serial == serial) end_step_locked(lock, is_partial);
+  });
+}
+
+void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_partial) {
+  step_.is_open = false;
+  if (step_.has_due || step_.has_watch || step_.is_recording) {
+    copies_done_.wait_for(lock, kCopiesWait, [this] { return in_flight_ == 0; });
+    const bool is_triggered = step_.has_watch && plan::any(step_.triggered);
+    if (is_triggered) write_held_locked(lock);
+    if (step_.has_due || step_.is_started) flush_scalars_locked();
+    const bool is_saved = step_.is_started && !step_.is_lost;
+    if (is_saved) {
+      last_saved_ = step_.id.global_step;
+      run_bytes_ += step_.bytes;
+      if (config_.dry_run) {
+        health_->step_committed(step_.id.global_step, step_.bytes);
+      } else {
+        finish_chunk_locked();
+        writer_->push(StepEndJob{step_.id, is_partial, step_.facts, std::move(step_.metrics),
+                                 is_exported_ ? nullptr : export_collections_locked()},
+                      0, /*wake=*/true);
+      }
+    }
+    if (step_.is_recording) recorder_.end(step_.facts, is_saved);
+    is_dump_wanted_ = is_dump_wanted_ || ((is_triggered || is_partial) && recorder_.is_on());
+    if (is_saved && !is_coverage_reported_) report_coverage_locked(/*is_final=*/false);
+    if (is_dump_wanted_) write_recorded_locked();
+  }
+  step_.held.clear();
+  step_.held_bytes = 0;
+  step_.numbers.clear();
+  step_.is_started = step_.is_lost = false;
+  step_.facts = {};
+  step_.bytes = step_.waited_ns = 0;
+  step_.has_due = step_.has_watch = step_.is_recording = false;
+}
+
+void HookState::set_mode(Mode mode) noexcept {
+  guarded("set_mode", [&] {
+    std::unique_lock lock(mutex_);
+    if (step_.is_open && mode != mode_) end_step_locked(lock, /*is_partial=*/false);
+    mode_ = mode;
+  });
+}
+
+// ---- what a step gets when it ends
+
+// A watched tensor was not finite: the collections that watch it are saved as if they had been due.
+void HookState::write_held_locked(std::unique_lock<std::mutex>& lock) {
+  plan::CollectionBits both = step_.due;
+  for (std::size_t word = 0; word < both.size(); ++word) both[word] |= step_.triggered[word];
+  for (Held& held : std::exchange(step_.held, {})) {
+    std::vector<std::string_view> texts;
+    const TensorView view = view_of(held.tensor, &texts);
+    const Work before = make_work_locked(*held.info, step_.due, view);
+    Work work = make_work_locked(*held.info, both, view);
+    work.wall_time = held.wall_time;
+    work.save_raw = (work.save_raw || held.is_trigger) && !before.save_raw;
+    work.save_shape = work.save_shape && !before.save_shape && !work.save_raw;
+    std::erase_if(work.reductions, [&](const auto& pair) {
+      return std::find(before.reductions.begin(), before.reductions.end(), pair) != before.reductions.end();
+    });
+    if (!work.is_empty()) write_work(lock, work, view);
+  }
+}
+
+void HookState::save_scalar(std::string_view name, double value, const ScalarOptions& options) noexcept {
+  guarded("save_scalar", [&] {
+    const std::lock_guard lock(mutex_);
+    if (!is_writer_) return;
+    if (scalars_.size() >= kMaxPendingScalars) {
+      health_->value_dropped("scalars_full", io_error("{} scalars wait for a step that is saved; '{}' and later ones are lost",
+                                                      scalars_.size(), printable(name)));
+      return;
+    }
+    const auto known = scalar_names_.find(std::string(name));
+    const std::string* stored = nullptr;
+    if (known != scalar_names_.end()) {
+      stored = known->second;
+    } else {
+      const std::string full = fmt::format("scalar/{}", replace_bad_utf8(name));
+      if (full.size() > (std::size_t{64} << 10) || name.empty()) {
+        health_->value_dropped("bad_name", invalid_error("a scalar's name is empty or longer than 64 KiB"));
+        return;
+      }
+      stored = keep_name_locked(full);
+      scalar_names_.emplace(std::string(name), stored);
+      collections_.get("scalars").tensor_names.insert(full);
+    }
+    scalars_.push_back({stored, value, options.timestamp.value_or(clock_->wall_seconds()), mode_, options.sm_metric});
+  });
+}
+
+void HookState::flush_scalars_locked() {
+  if (scalars_.empty() || !start_step_locked()) return;
+  // Those that the step cannot take any more wait for the next one.
+  std::size_t done = 0;
+  for (; done < scalars_.size(); ++done) {
+    const PendingScalar& scalar = scalars_[done];
+    if (!spend_locked(step_.id.serial, *scalar.name, DType::kFloat64, Shape{1}, sizeof scalar.value)) break;
+    push_small_locked(step_.id.serial, scalar.name, TensorView::of(scalar.value), scalar.timestamp);
+    if (step_.is_lost) break;
+    if (scalar.is_metric && config_.in_sagemaker) {
+      step_.metrics.push_back({*scalar.name, scalar.mode, scalar.value, scalar.timestamp,
+                               std::max<std::int64_t>(0, mode_steps_[mode_index(scalar.mode)])});
+    }
+  }
+  scalars_.erase(scalars_.begin(), scalars_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+// Scalars that no step took: the last step is published and is never opened again, so they get one of their own.
+void HookState::flush_late_scalars_locked(std::unique_lock<std::mutex>& lock) {
+  if (scalars_.empty() || !is_writer_ || has_bad_plan_) return;
+  if (!plan_ && !prepare_locked().ok()) return;
+  const std::int64_t number = last_saved_ >= global_step_ ? global_step_ + 1 : std::max<std::int64_t>(0, global_step_);
+  const bool is_new = number > global_step_;
+  step_ = OpenStep{};
+  step_.id = {++serial_, number, is_new ? Mode::kGlobal : mode_, is_new ? number : std::max<std::int64_t>(0, mode_steps_[mode_index(mode_)])};
+  step_.has_due = true;
+  end_step_locked(lock, /*is_partial=*/false);
+}
+
+void HookState::save_tensor(std::string_view name, const TensorView& tensor,
+                            std::span<const std::string_view> collections) noexcept {
+  guarded("save_tensor", [&] {
+    std::unique_lock lock(mutex_);
+    if (!is_writer_) return;
+    if (const Status prepared = prepare_locked(); !prepared.ok()) {
+      health_->note("collections", prepared.error());
+      return;
+    }
+    NameInfo* info = name_info_locked(name);
+    if (info == nullptr || info->is_bad) return;
+    const std::size_t known = plan_->saved().size();
+    plan_->add_to_collections(info->id, collections);
+    if (plan_->saved().size() != known) {
+      precompute_locked();
+      if (step_.is_open) {
+        step_.due = plan_->due(step_.id.mode, step_.id.mode_step);
+        step_.has_due = plan::any(step_.due);
+        step_.watching = plan_->watching(step_.id.mode, step_.id.mode_step);
+        step_.triggered.resize(step_.watching.size(), 0);
+      }
+    }
+    if (step_.is_open) {
+      save_locked(lock, *info, tensor);
+    } else if (tensors_.size() < kMaxPendingTensors) {
+      tensors_.push_back({std::string(name), Tensor(tensor)});  // saved in the step that begins next, if it is due then
+    } else {
+      health_->value_dropped("tensors_full", io_error("{} tensors wait for a step to begin; '{}' and later ones are lost",
+                                                      tensors_.size(), printable(name)));
+    }
+  });
+}
+
+// ---- flight recorder
+
+void HookState::dump_flight_recorder() noexcept {
+  guarded("dump_flight_recorder", [&] {
+    const std::lock_guard lock(mutex_);
+    if (!recorder_.is_on()) {
+      health_->log(LogLevel::kWarning, "there is no flight recorder: flight_recorder_steps is 0");
+      return;
+    }
+    // While a step is being written its jobs must not be mixed with those of others.
+    if (step_.is_open) {
+      is_dump_wanted_ = true;
+    } else {
+      write_recorded_locked();
+    }
+  });
+}
+
+void HookState::write_recorded_locked() {
+  is_dump_wanted_ = false;
+  const StepId ended = step_.id;
+  for (RecordedStep& recorded : recorder_.take()) {
+    step_ = OpenStep{};
+    step_.id = recorded.id;
+    step_.id.serial = ++serial_;
+    if (!start_step_locked()) continue;
+    for (const RecordedValue& value : recorded.values) {
+      std::vector<std::string_view> texts;
+      const TensorView view = view_of(value.tensor, &texts);
+      if (view.dtype() == DType::kString) {
+        push_texts_locked({.serial = step_.id.serial, .name = value.name, .wall_time = value.wall_time}, view);
+      } else {
+        push_small_locked(step_.id.serial, value.name, view, value.wall_time);
+      }
+    }
+    if (step_.is_lost || config_.dry_run) continue;
+    finish_chunk_locked();
+    writer_->push(StepEndJob{step_.id, false, recorded.facts, {},
+                             is_exported_ ? nullptr : export_collections_locked()},
+                  0, /*wake=*/true);
+  }
+  step_ = OpenStep{};
+  step_.id = ended;
+}
+
+}  // namespace tornasole::capture

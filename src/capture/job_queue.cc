@@ -1,0 +1,66 @@
+#include "capture/job_queue.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tornasole::capture {
+namespace {
+
+constexpr std::size_t kWakeBytes = std::size_t{512} << 10;
+constexpr std::int64_t kSliceNs = 20'000'000;  // a waiting taker looks again this often
+
+}  // namespace
+
+void JobQueue::push(Job job, std::size_t bytes, bool wake) {
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    pending_bytes_ += bytes;
+    notify = !wake_ && (wake || pending_bytes_ >= kWakeBytes);
+    wake_ = wake_ || notify;
+  }
+  if (notify) jobs_ready_.notify_one();
+}
+
+Buffer JobQueue::take_buffer(std::size_t bytes, const WaitLimits& limits, std::int64_t* waited_ns) {
+  Buffer buffer = pool_.try_take(bytes);
+  if (buffer || limits.max_wait_ns <= 0) return buffer;
+  const std::int64_t start = clock_->monotonic_ns();
+  std::int64_t progress_at = start;
+  std::uint64_t progress = progress_.load(std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  // The writer may be asleep over jobs that were not worth waking it for.
+  wake_ = true;
+  jobs_ready_.notify_one();
+  for (;;) {
+    buffer = pool_.try_take(bytes);
+    const std::int64_t now = clock_->monotonic_ns();
+    if (const std::uint64_t latest = progress_.load(std::memory_order_relaxed); latest != progress) {
+      progress = latest;
+      progress_at = now;
+    }
+    *waited_ns = now - start;
+    if (buffer || *waited_ns >= limits.max_wait_ns || now - progress_at >= limits.max_without_progress_ns) return buffer;
+    const std::int64_t rest = std::min(limits.max_wait_ns - *waited_ns, kSliceNs);
+    space_ready_.wait_for(lock, std::chrono::nanoseconds(rest));
+  }
+}
+
+bool JobQueue::pop_all(std::vector<Job>* jobs, std::int64_t wait_ns) {
+  jobs->clear();
+  std::unique_lock lock(mutex_);
+  if (!wake_) jobs_ready_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [this] { return wake_; });
+  wake_ = false;
+  pending_bytes_ = 0;
+  jobs->swap(jobs_);
+  return !jobs->empty();
+}
+
+void JobQueue::notify_space() {
+  // Taken so that a taker between its look and its wait does not miss the call.
+  { const std::lock_guard lock(mutex_); }
+  space_ready_.notify_all();
+}
+
+}  // namespace tornasole::capture

@@ -1,0 +1,56 @@
+#pragma once
+
+// JobQueue: the one channel from the training threads to the writer thread, bounded in bytes by its buffer pool.
+//
+// Who needs memory for a value takes it here and may have to wait; jobs themselves never wait. The writer is woken for
+// a step's end, for half a megabyte, or by its own clock, so that small values do not cost a context switch each.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "base/clock.h"
+#include "capture/buffer_pool.h"
+#include "capture/job.h"
+
+namespace tornasole::capture {
+
+class JobQueue {
+ public:
+  JobQueue(std::size_t limit_bytes, const Clock* clock) : pool_(limit_bytes), clock_(clock) {}
+
+  // ---- training threads
+  void push(Job job, std::size_t bytes, bool wake);
+  // How long a taker may wait, and what counts as the store standing still.
+  struct WaitLimits {
+    std::int64_t max_wait_ns = 0;           // in all; INT64_MAX: as long as there is progress
+    std::int64_t max_without_progress_ns = 0;
+  };
+  // A buffer of that size; an empty one when the limits are exceeded. Adds the time waited to *waited_ns.
+  Buffer take_buffer(std::size_t bytes, const WaitLimits& limits, std::int64_t* waited_ns);
+  std::size_t pool_peak_bytes() const { return pool_.peak_bytes(); }
+  std::size_t pool_limit_bytes() const noexcept { return pool_.limit_bytes(); }
+
+  // ---- writer thread
+  // Moves all jobs to *jobs (emptied before); waits up to `wait_ns` for some. False if there are none.
+  bool pop_all(std::vector<Job>* jobs, std::int64_t wait_ns);
+  // Buffers came back.
+  void notify_space();
+  // Bytes reached the store.
+  void note_progress() noexcept { progress_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  BufferPool pool_;
+  const Clock* clock_;
+  std::mutex mutex_;
+  std::condition_variable jobs_ready_;
+  std::condition_variable space_ready_;
+  std::vector<Job> jobs_;           // guarded by mutex_
+  std::size_t pending_bytes_ = 0;   // guarded by mutex_
+  bool wake_ = false;               // guarded by mutex_
+  std::atomic<std::uint64_t> progress_ = 0;
+};
+
+}  // namespace tornasole::capture

@@ -1,0 +1,79 @@
+#pragma once
+
+// StepFiles: the event and index file of one step of one worker, while they are being written.
+//
+//   1. Values are encoded and appended to <event>.tmp; small ones are gathered until `flush`.
+//   2. publish: the event file gets its name, then the index file is written and gets its name. The index goes last:
+//      whoever can see it may trust every offset in it.
+//
+// Writer thread only.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "capture/job.h"
+#include "format/event.h"
+#include "format/index.h"
+#include "store/store.h"
+#include "tornasole/result.h"
+
+namespace tornasole::capture {
+
+class StepFiles {
+ public:
+  StepFiles(store::Store* store, StepId id, std::string worker);
+
+  const StepId& id() const noexcept { return id_; }
+  Status add_value(const ValueJob& value);
+  void add_shape(const ShapeJob& shape);
+  // A value whose content comes in pieces; nothing else may be added before all of it came.
+  Status begin_stream(const StreamJob& stream);
+  Status add_piece(std::string_view piece);
+  bool is_streaming() const noexcept { return stream_rest_ > 0; }
+
+  // What was gathered leaves the process.
+  Status flush();
+  bool has_gathered() const noexcept { return !gathered_.empty(); }
+
+  // Durable, not yet published: for grouped syncs.
+  Status sync();
+  struct PublishOptions {
+    bool is_partial = false;
+    StepFacts facts = {};
+    bool sync = false;  // file, then name, then directory, for each of the two files
+  };
+  Status publish(const PublishOptions& options);
+  // Removes what is there under temporary names.
+  void abandon() noexcept;
+
+  bool is_empty() const noexcept { return index_.tensors.empty() && index_.shapes.empty(); }
+  std::uint64_t size_bytes() const noexcept { return offset_ + index_bytes_; }
+
+ private:
+  Status open_event_file();
+  Status append_record(const std::string& name, const format::EncodedEvent& event, std::string_view content);
+  void add_entry(const std::string& name, std::uint64_t length, std::uint32_t masked_crc);
+  Status write_index(bool sync);
+
+  store::Store* store_;
+  StepId id_;
+  std::string worker_;
+  std::string event_path_;
+  std::string index_path_;
+  std::unique_ptr<store::PendingFile> event_file_;
+  std::string gathered_;         // encoded records that have not been appended yet
+  std::uint64_t offset_ = 0;     // end of the event file, gathered records included
+  format::Index index_;
+  std::uint64_t index_bytes_ = 0;
+
+  std::uint64_t stream_rest_ = 0;   // content bytes still to come
+  std::uint32_t stream_crc_ = 0;
+  std::uint64_t stream_length_ = 0;
+  const std::string* stream_name_ = nullptr;
+  std::string stream_after_;
+};
+
+}  // namespace tornasole::capture

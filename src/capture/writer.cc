@@ -1,0 +1,423 @@
+#include "capture/writer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/errors.h"
+#include "format/collections_file.h"
+#include "format/paths.h"
+
+namespace tornasole::capture {
+namespace {
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kFlushNs = 50'000'000;           // gathered values leave the process after this long
+constexpr std::int64_t kHeartbeatNs = 10 * kSecondNs;
+constexpr std::int64_t kRetryNs = 60 * kSecondNs;
+constexpr int kFailuresUntilOff = 5;
+constexpr std::size_t kMaxHeld = 64;
+
+void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+}  // namespace
+
+Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock,
+               RunIdentity identity, std::shared_ptr<Health> health)
+    : config_(config),
+      store_(std::move(store)),
+      clock_(clock),
+      health_(std::move(health)),
+      queue_(static_cast<std::size_t>(config.queue_bytes), clock),
+      run_(store_.get(), clock, identity),
+      worker_(identity.worker),
+      metrics_(config.metrics_dir) {}
+
+Writer::~Writer() {
+  // The thread holds a reference, so it has ended, or it is the one that runs this.
+  if (thread_.joinable()) thread_.detach();
+}
+
+// ---- hook's side
+
+void Writer::push(Job job, std::size_t bytes, bool wake) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!thread_.joinable() && !has_ended_) {
+      thread_ = std::thread([self = shared_from_this()] { self->run(); });
+    }
+    ++pushed_;
+  }
+  queue_.push(std::move(job), bytes, wake);
+}
+
+bool Writer::accepts_step() noexcept {
+  if (is_refused_.load(std::memory_order_relaxed)) return false;
+  std::int64_t until = off_until_ns_.load(std::memory_order_relaxed);
+  if (until == 0) return true;
+  const std::int64_t now = clock_->monotonic_ns();
+  return now >= until && off_until_ns_.compare_exchange_strong(until, now + kRetryNs);
+}
+
+bool Writer::wait_idle(double seconds) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t target = pushed_;
+  return idle_.wait_for(lock, std::chrono::duration<double>(seconds),
+                        [&] { return handled_ >= target || has_ended_ || !thread_.joinable(); });
+}
+
+bool Writer::close(CloseJob job, double seconds) {
+  push(std::move(job), 0, /*wake=*/true);
+  std::unique_lock lock(mutex_);
+  const bool ended = idle_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return has_ended_; });
+  std::thread thread = std::move(thread_);
+  lock.unlock();
+  if (!thread.joinable()) return ended;
+  if (ended) {
+    thread.join();
+  } else {
+    thread.detach();
+  }
+  return ended;
+}
+
+void Writer::forget_thread() noexcept {
+  if (thread_.joinable()) thread_.detach();
+}
+
+const std::string* Writer::keep_name(std::string name) { return &names_.emplace_back(std::move(name)); }
+
+// ---- the thread
+
+void Writer::run() noexcept {
+  std::vector<Job> jobs;
+  last_health_ns_ = clock_->monotonic_ns();
+  while (!is_closing_) {
+    std::size_t count = 0;
+    try {
+      queue_.pop_all(&jobs, wait_ns());
+      count = jobs.size();
+      for (Job& job : jobs) handle(&job);
+      jobs.clear();
+      tick();
+    } catch (...) {
+      health_->note("writer", error_from_current_exception());
+      jobs.clear();
+    }
+    queue_.notify_space();
+    const std::lock_guard lock(mutex_);
+    handled_ += count;
+    idle_.notify_all();
+  }
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  idle_.notify_all();
+}
+
+std::int64_t Writer::wait_ns() const {
+  // Jobs of an open step need not wake the thread, so while there is one it looks by itself.
+  if (current_ || stream_ != 0) return kFlushNs;
+  const std::int64_t age = clock_->monotonic_ns() - last_health_ns_;
+  const bool is_changed = run_.has_begun() && health_->counts().changes != published_changes_;
+  std::int64_t wait = std::max(kFlushNs, (is_changed ? kSecondNs : kHeartbeatNs) - age);
+  if (!held_.empty()) wait = std::min(wait, std::max(kFlushNs, static_cast<std::int64_t>(config_.fsync_interval_s * 0.25e9)));
+  return wait;
+}
+
+void Writer::handle(Job* job) {
+  try {
+    // While a stream is open its pieces go first; the rest keeps its order behind it.
+    if (stream_ != 0 && !std::holds_alternative<PieceJob>(*job) && !std::holds_alternative<StepDropJob>(*job)) {
+      deferred_.push_back(std::move(*job));
+      return;
+    }
+    std::visit([this](auto& typed) { handle_job(typed); }, *job);
+  } catch (...) {
+    step_failed("write", error_from_current_exception());
+    stream_ = 0;
+  }
+  if (stream_ == 0 && !deferred_.empty()) {
+    std::vector<Job> waiting = std::exchange(deferred_, {});
+    for (Job& next : waiting) handle(&next);
+  }
+}
+
+void Writer::check_current(Status status) {
+  queue_.note_progress();
+  if (!status.ok()) step_failed(status.error().code == ErrorCode::kIo ? "io" : "write", status.error());
+}
+
+void Writer::step_failed(std::string_view cause, const Error& error) {
+  if (!current_) {
+    health_->note(cause, error);
+    return;
+  }
+  current_->abandon();
+  const std::int64_t step = current_->id().global_step;
+  current_.reset();
+  health_->step_dropped(cause, make_error(error.code, error.kind, "step {}: {}", step, error.message));
+  if (++failures_in_a_row_ < kFailuresUntilOff) return;
+  if (off_until_ns_.exchange(clock_->monotonic_ns() + kRetryNs) == 0) {
+    health_->note("off", io_error("{} steps in a row could not be written to {}; capture is off, one step a minute is tried",
+                                  failures_in_a_row_, store_->description()));
+  }
+}
+
+void Writer::handle_job(StepStartJob& job) {
+  if (current_) {  // a step that was neither ended nor dropped: its owner lost track of it
+    current_->abandon();
+    health_->step_dropped("unfinished", io_error("step {} was never ended", current_->id().global_step));
+  }
+  current_.emplace(store_.get(), job.id, worker_);
+  if (const Status begun = ensure_begun(); !begun.ok()) {
+    step_failed(is_refused_ ? "refused" : "io", begun.error());
+    return;
+  }
+  if (job.id.global_step > last_published_) return;
+  const auto existing = store_->status(format::index_path(job.id.global_step, worker_));
+  if (existing.ok()) {
+    current_.reset();
+    health_->step_dropped("already_published",
+                          io_error("step {} is already published and is never written again", job.id.global_step));
+  }
+}
+
+void Writer::handle_job(ValueJob& job) {
+  if (is_current(job.serial)) check_current(current_->add_value(job));
+  if (job.buffer) {
+    job.buffer.reset();
+    queue_.notify_space();
+  }
+}
+
+void Writer::handle_job(StreamJob& job) {
+  if (!is_current(job.serial)) return;  // its pieces are then nobody's
+  check_current(current_->begin_stream(job));
+  if (current_) stream_ = job.stream;
+}
+
+void Writer::handle_job(PieceJob& job) {
+  if (job.stream == stream_ && current_) {
+    if (job.is_cut) {
+      stream_ = 0;
+      current_->abandon();  // counted by who gave up
+      current_.reset();
+    } else {
+      check_current(current_->add_piece({reinterpret_cast<const char*>(job.buffer.data()), job.bytes}));
+      if (!current_ || !current_->is_streaming()) stream_ = 0;
+    }
+  }
+  job.buffer.reset();
+  queue_.notify_space();
+}
+
+void Writer::handle_job(ShapeJob& job) {
+  if (is_current(job.serial)) current_->add_shape(job);
+}
+
+void Writer::handle_job(ChunkDoneJob& job) {
+  job.chunk.reset();
+  queue_.notify_space();
+}
+
+void Writer::handle_job(StepDropJob& job) {
+  if (!is_current(job.serial)) return;
+  stream_ = 0;
+  current_->abandon();
+  current_.reset();
+}
+
+void Writer::handle_job(StepEndJob& job) {
+  if (!is_current(job.id.serial)) return;
+  if (job.collections) check_current(write_collections(*job.collections));
+  if (!current_) return;
+  if (config_.fsync == config::FsyncPolicy::kInterval) {
+    if (const Status flushed = current_->flush(); !flushed.ok()) {
+      check_current(flushed);
+      return;
+    }
+    held_.push_back({std::move(*current_), std::move(job)});
+    current_.reset();
+    if (held_.size() >= kMaxHeld) publish_held();
+    return;
+  }
+  const Status published = publish(&*current_, job);
+  check_current(published);
+  if (!published.ok()) return;
+  after_commit(*current_, job);
+  current_.reset();
+}
+
+Status Writer::publish(StepFiles* files, const StepEndJob& end) {
+  return files->publish({.is_partial = end.is_partial,
+                         .facts = end.facts,
+                         .sync = config_.fsync != config::FsyncPolicy::kNone});
+}
+
+void Writer::publish_held() {
+  last_sync_ns_ = clock_->monotonic_ns();
+  for (Finished& finished : std::exchange(held_, {})) {
+    const Status published = publish(&finished.files, finished.end);
+    if (published.ok()) {
+      after_commit(finished.files, finished.end);
+      continue;
+    }
+    std::optional<StepFiles> open = std::exchange(current_, std::move(finished.files));
+    check_current(published);
+    current_ = std::move(open);
+  }
+}
+
+void Writer::after_commit(const StepFiles& files, const StepEndJob& end) {
+  failures_in_a_row_ = 0;
+  if (off_until_ns_.exchange(0) != 0) {
+    health_->log(LogLevel::kWarning, fmt::format("capture is on again: step {} was written", files.id().global_step));
+  }
+  last_published_ = std::max(last_published_, files.id().global_step);
+  health_->step_committed(files.id().global_step, static_cast<std::int64_t>(files.size_bytes()));
+  for (const format::MetricRecord& metric : end.metrics) {
+    const Status written = metrics_.append(metric, clock_->wall_seconds());
+    if (!written.ok()) health_->value_dropped("metric", written.error());
+  }
+  if (config_.honour_stop && !is_stop_requested_ && store_->status(format::kStopRequestPath).ok()) {
+    is_stop_requested_ = true;
+    health_->log(LogLevel::kWarning, "a stop of the training was requested (stop_request.json)");
+  }
+  if (!config_.keep_steps) return;
+  published_.push_back(files.id().global_step);
+  if (const Status removed = remove_oldest(); !removed.ok()) health_->note("keep_steps", removed.error());
+}
+
+Status Writer::remove_oldest() {
+  while (static_cast<std::int64_t>(published_.size()) > *config_.keep_steps) {
+    const std::int64_t oldest = published_.front();
+    published_.pop_front();
+    // The index first: nobody may find a step whose values are gone.
+    TORNASOLE_CHECK(store_->remove(format::index_path(oldest, worker_)));
+    const Status removed = store_->remove(format::event_path(oldest, worker_));
+    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
+  }
+  return {};
+}
+
+void Writer::handle_job(ModelJob& job) {
+  model_text_ = std::move(job.text);
+  if (!run_.has_begun()) return;
+  const Status written = write_small_file(format::model_path(worker_), model_text_);
+  if (!written.ok()) health_->note("model", written.error());
+}
+
+void Writer::handle_job(FlushJob& job) {
+  failed_reason_ = job.failed_reason;
+  publish_held();
+  publish_health(/*is_urgent=*/true);
+}
+
+void Writer::handle_job(CloseJob& job) {
+  is_closing_ = true;
+  publish_held();
+  if (current_) {
+    current_->abandon();
+    health_->step_dropped("unfinished", io_error("step {} was never ended", current_->id().global_step));
+    current_.reset();
+  }
+  metrics_.close();
+  if (job.is_superseded) {
+    run_.release();
+    return;
+  }
+  if (!run_.has_begun() && job.is_failed) return;  // nothing was written, so there is nothing to end
+  const Status begun = ensure_begun();
+  if (!begun.ok()) {
+    health_->note("close", begun.error());
+    return;
+  }
+  if (job.collections) {
+    const Status written = write_collections(*job.collections);
+    if (!written.ok()) health_->note("close", written.error());
+  }
+  format::Health health = make_health();
+  health.state = job.is_failed ? format::RunState::kFailed : format::RunState::kEnded;
+  health.reason = job.reason;
+  const Status ended = run_.end(std::move(health));
+  if (!ended.ok()) health_->note("close", ended.error());
+}
+
+// ---- files beside the steps
+
+Status Writer::ensure_begun() {
+  if (run_.has_begun()) return {};
+  if (is_refused_) return runtime_error("{} belongs to another process", store_->description());
+  std::int64_t first_free = 0;
+  Status begun = run_.begin(sleep_seconds, &first_free);
+  if (!begun.ok()) {
+    if (begun.error().code == ErrorCode::kInvalid) is_refused_ = true;
+    return begun;
+  }
+  last_published_ = first_free - 1;
+  if (config_.keep_steps && first_free > 0) {
+    TORNASOLE_TRY(const auto entries, store_->list("index", /*recursive=*/true));
+    for (const store::Entry& entry : entries) {
+      const auto file = format::parse_step_file(entry.path, ".json");
+      if (file && file->worker_file_name == worker_) published_.push_back(file->step);
+    }
+  }
+  if (!model_text_.empty()) TORNASOLE_CHECK(write_small_file(format::model_path(worker_), model_text_));
+  publish_health(/*is_urgent=*/true);
+  return {};
+}
+
+Status Writer::write_small_file(const std::string& path, ByteView content) {
+  TORNASOLE_TRY(const auto file, store_->create(path));
+  TORNASOLE_CHECK(file->append(content));
+  if (config_.fsync != config::FsyncPolicy::kNone) TORNASOLE_CHECK(file->sync());
+  return file->publish(/*replace=*/true);
+}
+
+Status Writer::write_collections(const format::CollectionsFile& file) {
+  return write_small_file(format::collections_path(worker_), format::encode_collections(file));
+}
+
+format::Health Writer::make_health() const {
+  const Health::Counts counts = health_->counts();
+  format::Health health;
+  health.state = failed_reason_.empty() ? format::RunState::kRunning : format::RunState::kFailed;
+  health.reason = failed_reason_;
+  health.due = counts.due;
+  health.committed = counts.committed;
+  health.dropped = counts.dropped_steps;
+  health.dropped_values = counts.dropped_values;
+  health.last_committed = counts.last_committed;
+  health.queue_peak_bytes = static_cast<std::int64_t>(queue_.pool_peak_bytes());
+  health.wait_ms = counts.wait_ns / 1'000'000;
+  health.when_full = config_.when_full == WhenFull::kDrop ? "drop" : "block";
+  switch (config_.fsync) {
+    case config::FsyncPolicy::kNone: health.fsync = "none"; break;
+    case config::FsyncPolicy::kStep: health.fsync = "step"; break;
+    case config::FsyncPolicy::kInterval: health.fsync = fmt::format("{}s", config_.fsync_interval_s); break;
+  }
+  health.errors = counts.errors;
+  return health;
+}
+
+void Writer::publish_health(bool is_urgent) {
+  if (!run_.has_begun()) return;
+  const std::uint64_t changes = health_->counts().changes;
+  const std::int64_t now = clock_->monotonic_ns();
+  const std::int64_t age = now - last_health_ns_;
+  if (!is_urgent && age < (changes != published_changes_ ? kSecondNs : kHeartbeatNs)) return;
+  last_health_ns_ = now;
+  published_changes_ = changes;
+  const Status published = run_.publish_health(make_health());
+  if (!published.ok()) health_->note("health", published.error());
+  failed_reason_.clear();
+}
+
+void Writer::tick() {
+  const std::int64_t now = clock_->monotonic_ns();
+  if (current_ && current_->has_gathered()) check_current(current_->flush());
+  if (!held_.empty() && static_cast<double>(now - last_sync_ns_) >= config_.fsync_interval_s * 1e9) publish_held();
+  publish_health(/*is_urgent=*/false);
+}
+
+}  // namespace tornasole::capture

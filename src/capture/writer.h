@@ -1,0 +1,134 @@
+#pragma once
+
+// Writer: the thread that turns jobs into files.
+//
+//   1. The thread starts with the first job; before it there are no files.
+//   2. First step: the directory is taken (RunDirectory::begin).
+//   3. A step's values are appended as they come. At its end: collections file if it changed, event file, index file.
+//   4. A step that fails is removed and counted. Five in a row: capture goes off; one due step a minute is tried.
+//   5. Close: what is queued is finished, the collections and health files are written, then the end marker.
+//
+// A store that hangs can hold this thread for ever. The hook then leaves it behind: everything the thread touches
+// belongs to the Writer, which is shared between the hook and the thread for that one reason.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "capture/checkpoint.h"
+#include "capture/health.h"
+#include "capture/job_queue.h"
+#include "capture/run_directory.h"
+#include "capture/step_files.h"
+#include "config/config.h"
+#include "store/store.h"
+
+namespace tornasole::capture {
+
+class Writer : public std::enable_shared_from_this<Writer> {
+ public:
+  Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock, RunIdentity identity,
+         std::shared_ptr<Health> health);
+  ~Writer();
+
+  // ---- hook's side
+  void push(Job job, std::size_t bytes = 0, bool wake = false);  // starts the thread
+  JobQueue& queue() noexcept { return queue_; }
+  Health& health() noexcept { return *health_; }
+  store::Store& store() noexcept { return *store_; }
+  // Whether a step that is due now may be queued; while capture is off, one a minute.
+  bool accepts_step() noexcept;
+  bool is_off() const noexcept { return off_until_ns_.load(std::memory_order_relaxed) != 0; }
+  bool is_stop_requested() const noexcept { return is_stop_requested_.load(std::memory_order_relaxed); }
+  // Until everything pushed so far was handled; false if that takes longer.
+  bool wait_idle(double seconds);
+  // Pushes the job and waits for the thread to end, at most so long. False: the thread was left behind.
+  bool close(CloseJob job, double seconds);
+  // In a forked child there is no thread: forget it.
+  void forget_thread() noexcept;
+  // A name kept for as long as anybody can refer to it. Caller serialises.
+  const std::string* keep_name(std::string name);
+
+ private:
+  struct Finished {  // a step that only waits for its sync
+    StepFiles files;
+    StepEndJob end;
+  };
+
+  void run() noexcept;
+  void handle(Job* job);
+  void handle_job(ValueJob& job);
+  void handle_job(StreamJob& job);
+  void handle_job(PieceJob& job);
+  void handle_job(ShapeJob& job);
+  void handle_job(ChunkDoneJob& job);
+  void handle_job(StepStartJob& job);
+  void handle_job(StepEndJob& job);
+  void handle_job(StepDropJob& job);
+  void handle_job(ModelJob& job);
+  void handle_job(FlushJob& job);
+  void handle_job(CloseJob& job);
+  bool is_current(std::uint64_t serial) const noexcept { return current_ && current_->id().serial == serial; }
+  void check_current(Status status);
+  void step_failed(std::string_view cause, const Error& error);
+
+  Status ensure_begun();
+  Status publish(StepFiles* files, const StepEndJob& end);
+  void publish_held();
+  void after_commit(const StepFiles& files, const StepEndJob& end);
+  Status write_small_file(const std::string& path, ByteView content);
+  Status write_collections(const format::CollectionsFile& file);
+  Status remove_oldest();
+  void tick();
+  void publish_health(bool is_urgent);
+  format::Health make_health() const;
+  std::int64_t wait_ns() const;
+
+  // constant
+  const config::Config config_;
+  const std::unique_ptr<store::Store> store_;
+  const Clock* const clock_;
+  const std::shared_ptr<Health> health_;  // shared with the hook, which outlives or precedes the thread's end
+
+  JobQueue queue_;
+  std::deque<std::string> names_;  // guarded by the hook's mutex
+  std::atomic<std::int64_t> off_until_ns_ = 0;  // 0: on
+  std::atomic<bool> is_refused_ = false;        // the directory belongs to somebody else: off for good
+  std::atomic<bool> is_stop_requested_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::thread thread_;                // guarded by mutex_
+  std::uint64_t pushed_ = 0;          // guarded by mutex_
+  std::uint64_t handled_ = 0;         // guarded by mutex_
+  bool has_ended_ = false;            // guarded by mutex_
+
+  // writer thread only
+  RunDirectory run_;
+  const std::string worker_;
+  std::optional<StepFiles> current_;
+  std::uint64_t stream_ = 0;               // the stream that is open in current_, 0 if none
+  std::vector<Job> deferred_;              // jobs that came while a stream was open
+  std::vector<Finished> held_;
+  std::deque<std::int64_t> published_;     // steps, oldest first; only with keep_steps
+  std::int64_t last_published_ = -1;
+  int failures_in_a_row_ = 0;
+  std::int64_t last_sync_ns_ = 0;
+  std::int64_t last_health_ns_ = 0;
+  std::uint64_t published_changes_ = 0;
+  std::string failed_reason_;
+  std::string model_text_;
+  MetricsFile metrics_;
+  bool is_closing_ = false;
+};
+
+}  // namespace tornasole::capture

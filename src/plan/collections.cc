@@ -1,0 +1,101 @@
+#include "plan/collections.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/errors.h"
+#include "plan/builtin_collections.h"
+#include "plan/pattern.h"
+
+namespace tornasole::plan {
+namespace {
+
+Status check_patterns(std::string_view where, const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    auto compiled = Pattern::compile(pattern);
+    if (!compiled) return invalid_error("{}: {}", where, compiled.error().message);
+  }
+  return {};
+}
+
+Status check_config_patterns(const config::Config& config) {
+  TORNASOLE_CHECK(check_patterns("include_regex", config.include_regex));
+  for (const config::Schedule& schedule : config.schedules) {
+    TORNASOLE_CHECK(check_patterns("when_nan", schedule.when_nan));
+  }
+  for (const config::CollectionSettings& settings : config.collections) {
+    const std::string where = fmt::format("collection \"{}\"", settings.name);
+    TORNASOLE_CHECK(check_patterns(where + ", include_regex", settings.include_regex));
+    for (const auto& schedule : settings.schedules) {
+      if (schedule) TORNASOLE_CHECK(check_patterns(where + ", when_nan", schedule->when_nan));
+    }
+  }
+  return {};
+}
+
+void apply_settings(const config::CollectionSettings& settings, Collection* collection) {
+  std::ranges::copy(settings.include_regex, std::back_inserter(collection->include_regex));
+  if (settings.reductions) collection->reductions = settings.reductions;
+  if (settings.save_histogram) collection->save_histogram = *settings.save_histogram;
+  for (std::size_t i = 0; i < settings.schedules.size(); ++i) {
+    if (settings.schedules[i]) collection->schedules[i] = settings.schedules[i];
+  }
+}
+
+}  // namespace
+
+Result<Collections> Collections::make(const config::Config& config) {
+  TORNASOLE_CHECK(check_config_patterns(config));
+  Collections collections;
+  collections.framework_ = config.framework;
+  for (Collection& builtin : builtin_collections(config.framework, config.framework_version)) {
+    collections.collections_.push_back(std::move(builtin));
+  }
+  for (const std::string& name : default_collections(config.framework)) collections.include(name);
+  for (const std::string& name : config.include_collections) collections.include(name);
+  for (const config::CollectionSettings& settings : config.collections) {
+    apply_settings(settings, &collections.get(settings.name));
+    collections.include(settings.name);
+  }
+  if (!config.include_regex.empty()) {
+    std::ranges::copy(config.include_regex, std::back_inserter(collections.get("default").include_regex));
+    collections.include("default");
+  }
+  if (config.save_all) collections.include("all");
+  if (!config.derived.empty()) collections.include("derived");
+  collections.version_ = 0;
+  return collections;
+}
+
+const Collection* Collections::find(std::string_view name) const noexcept {
+  const std::string_view real = config::resolve_collection_alias(name);
+  const auto found = std::ranges::find(collections_, real, &Collection::name);
+  return found == collections_.end() ? nullptr : &*found;
+}
+
+Collection& Collections::get(std::string_view name) {
+  if (const Collection* found = find(name)) return const_cast<Collection&>(*found);  // one of ours, not const here
+  const std::string_view real = config::resolve_collection_alias(name);
+  auto on_request = on_request_collection(framework_, real);
+  collections_.push_back(on_request ? std::move(*on_request) : Collection{.name = std::string(real)});
+  touch();
+  return collections_.back();
+}
+
+void Collections::include(std::string_view name) {
+  const std::string_view real = config::resolve_collection_alias(name);
+  if (!included_.emplace(real).second) return;
+  // A collection that exists only once it is asked for: being named here is the asking.
+  if (on_request_collection(framework_, real)) get(real);
+  touch();
+}
+
+void Collections::enter_tape() {
+  get("weights").include_regex.emplace_back("^weights/.*/((?!bias).)*$");
+  get("losses").include_regex.emplace_back(".*loss.*");
+  get("gradients").include_regex.emplace_back("^gradient");
+  touch();
+}
+
+}  // namespace tornasole::plan

@@ -1,0 +1,58 @@
+#include "plan/name_table.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tornasole::plan {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
+constexpr std::size_t kFirstSlots = 256;
+
+}  // namespace
+
+NameTable::Found NameTable::intern(std::string_view name) {
+  if (2 * (names_.size() + 1) > slots_.size()) grow();
+  const std::uint64_t hash = XXH3_64bits(name.data(), name.size());
+  const auto tag = static_cast<std::uint32_t>(hash >> 32);
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = hash & mask;
+  while (slots_[at].id_plus_one != 0) {
+    const std::uint32_t id = slots_[at].id_plus_one - 1;
+    if (slots_[at].tag == tag && names_[id] == name) return {id, false};
+    at = (at + 1) & mask;
+  }
+  const auto id = static_cast<std::uint32_t>(names_.size());
+  names_.push_back(store(name));
+  hashes_.push_back(hash);
+  slots_[at] = {tag, id + 1};
+  return {id, true};
+}
+
+std::string_view NameTable::store(std::string_view name) {
+  if (name.empty()) return {};
+  if (name.size() > block_free_ || blocks_.empty()) {
+    block_free_ = std::max(kBlockBytes, name.size());
+    blocks_.push_back(std::make_unique_for_overwrite<char[]>(block_free_));
+  }
+  // Filled from the end, so that what is free is one number.
+  block_free_ -= name.size();
+  char* place = blocks_.back().get() + block_free_;
+  std::memcpy(place, name.data(), name.size());
+  return {place, name.size()};
+}
+
+void NameTable::grow() {
+  std::vector<Slot> slots(std::max(kFirstSlots, slots_.size() * 2));
+  const std::size_t mask = slots.size() - 1;
+  for (std::uint32_t id = 0; id < names_.size(); ++id) {
+    std::size_t at = hashes_[id] & mask;
+    while (slots[at].id_plus_one != 0) at = (at + 1) & mask;
+    slots[at] = {static_cast<std::uint32_t>(hashes_[id] >> 32), id + 1};
+  }
+  slots_ = std::move(slots);
+}
+
+}  // namespace tornasole::plan

@@ -1,0 +1,95 @@
+#pragma once
+
+// What a Plan holds, shared by plan.cc (preparation and decisions) and coverage.cc (what came of it).
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plan/name_table.h"
+#include "plan/pattern.h"
+#include "plan/plan.h"
+
+namespace tornasole::plan {
+
+// A pattern in use. Its address is stable: the cache outlives every plan that took it over.
+struct UsedPattern {
+  explicit UsedPattern(Pattern compiled) : pattern(std::move(compiled)) {}
+  Pattern pattern;
+  bool has_hit_limit = false;
+};
+using PatternCache = std::map<std::string, std::unique_ptr<UsedPattern>, std::less<>>;
+
+struct StringHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+};
+
+struct Plan::State {
+  struct SavedCollection {
+    Collection* collection = nullptr;
+    std::vector<UsedPattern*> include = {};
+    std::vector<UsedPattern*> exclude = {};
+    std::size_t published = 0;  // how many of `matched` are in tensor_names
+    std::vector<std::uint32_t> matched = {};  // names that belong to it by pattern, in the order seen
+  };
+  // One list of when_nan patterns; many collections share the hook's.
+  struct WatchList {
+    std::vector<std::string> texts = {};
+    std::vector<UsedPattern*> patterns = {};
+    std::array<CollectionBits, 4> collections = {};  // by mode: who has this list
+  };
+  enum class Watched : std::uint8_t { kUnknown, kNo, kYes };
+
+  Framework framework = Framework::kCpp;
+  bool has_tensorboard = false;
+  ReductionSpec hook_reductions = {};
+  config::CompleteSchedules hook_schedules = {};
+  Collections* collections = nullptr;
+  std::vector<std::string> warnings = {};
+  PatternCache patterns = {};
+  PatternCache spare_patterns = {};  // of the plan before; those not used again go when preparation ends
+
+  std::vector<SavedCollection> saved = {};
+  std::vector<const Collection*> saved_view = {};  // what saved() shows
+  // By mode, each distinct schedule once: what next_due_step looks at.
+  std::array<std::vector<config::Schedule>, 4> distinct_schedules = {};
+  std::array<bool, 4> has_watch = {};
+  std::vector<WatchList> watch_lists = {};
+  std::vector<std::uint32_t> watched_names = {};  // in the listing when_nan, once published
+  std::size_t watched_published = 0;
+
+  NameTable names = {};
+  std::size_t words = 0;                        // 64-bit words of a CollectionBits
+  std::vector<std::uint64_t> members = {};      // `words` per name
+  std::vector<Watched> watched = {};            // one per name and watch list
+  std::unordered_map<std::string, CollectionBits, StringHash, std::equal_to<>> explicit_names = {};
+
+  // What to do follows from the due collections a name belongs to, and few such sets occur in a run.
+  std::map<CollectionBits, SaveOrder> orders = {};
+  SaveOrder nothing = {};
+  std::uint64_t last_word = 0;  // memo of the last answer, while there are at most 64 collections
+  const SaveOrder* last_order = nullptr;
+  CollectionBits scratch = {};
+
+  std::vector<std::string> limit_reports = {};
+
+  Result<UsedPattern*> use_pattern(const std::string& where, const std::string& text);
+  Status use_patterns(const Collection& collection, SavedCollection* saved_collection);
+  Status check_and_complete(Collection* collection);
+  Status save_collection(Collection* collection);
+  void count_schedules();
+  void index_explicit_names();
+  bool is_blocked(const Collection& collection, Mode mode) const noexcept;
+  bool matches_any(const std::vector<UsedPattern*>& list, std::string_view name);
+  void resolve(std::uint32_t id);
+  SaveOrder make_order(const CollectionBits& due_members) const;
+};
+
+}  // namespace tornasole::plan

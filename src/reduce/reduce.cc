@@ -1,0 +1,284 @@
+#include "reduce/reduce.h"
+
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "reduce/kernels.h"
+
+namespace tornasole::reduce {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+enum class Family { kReal, kInteger, kComplex, kNone };
+
+Family family_of(DType dtype) noexcept {
+  if (dtype_size(dtype) == 0) return Family::kNone;
+  if (dtype == DType::kComplex64 || dtype == DType::kComplex128) return Family::kComplex;
+  return dtype_is_inexact(dtype) ? Family::kReal : Family::kInteger;
+}
+
+template <typename T>
+Tensor one(T value) {
+  return {DTypeOf<T>::value, Shape{1}, std::string(reinterpret_cast<const char*>(&value), sizeof value)};
+}
+
+bool is_double(DType dtype) noexcept { return dtype == DType::kFloat64 || dtype == DType::kComplex128; }
+
+// The one rounding at the end; what a float cannot hold becomes infinite.
+Tensor one_real(DType of, double value) { return is_double(of) ? one(value) : one(static_cast<float>(value)); }
+Tensor one_complex(DType of, double real, double imaginary) {
+  if (is_double(of)) return one(std::complex<double>(real, imaginary));
+  return one(std::complex<float>(static_cast<float>(real), static_cast<float>(imaginary)));
+}
+
+bool is_unsigned(DType dtype) noexcept {
+  return dtype == DType::kUint8 || dtype == DType::kUint16 || dtype == DType::kUint32 || dtype == DType::kUint64;
+}
+
+// A sum or product, modulo 2^64.
+Tensor one_wrapped(DType of, std::uint64_t value) {
+  return is_unsigned(of) ? one(value) : one(static_cast<std::int64_t>(value));
+}
+
+template <typename T>
+Tensor one_extreme(Int128 value) {
+  // Only the magnitude of the most negative value does not fit; it gets the unsigned type of the same width.
+  if (std::is_signed_v<T> && value > static_cast<Int128>(std::numeric_limits<T>::max())) {
+    return one(static_cast<std::make_unsigned_t<T>>(value));
+  }
+  return one(static_cast<T>(value));
+}
+
+// A smallest or largest element, in the type of the elements.
+Tensor one_element(DType of, Int128 value) {
+  switch (of) {
+    case DType::kInt8: return one_extreme<std::int8_t>(value);
+    case DType::kInt16: return one_extreme<std::int16_t>(value);
+    case DType::kInt32: return one_extreme<std::int32_t>(value);
+    case DType::kUint8: return one_extreme<std::uint8_t>(value);
+    case DType::kUint16: return one_extreme<std::uint16_t>(value);
+    case DType::kUint32: return one_extreme<std::uint32_t>(value);
+    case DType::kUint64: return one_extreme<std::uint64_t>(value);
+    case DType::kBool: return one(value != 0);
+    default: return one_extreme<std::int64_t>(value);
+  }
+}
+
+double mean_of_scaled(Scaled sum, std::int64_t count) noexcept {
+  return Scaled{sum.value / static_cast<double>(count), sum.exponent}.to_double();
+}
+
+// Whole part and rest apart: the sum itself may have more digits than a double.
+double mean_of_int(Int128 sum, std::int64_t count) noexcept {
+  return static_cast<double>(sum / count) + static_cast<double>(sum % count) / static_cast<double>(count);
+}
+
+double l2_of(const RealSummary& summary) noexcept {
+  return summary.count == 1 ? summary.abs_max : summary.squares.square_root().to_double();
+}
+
+double product_of_finite_or_infinite(const TensorView& tensor, const RealSummary& summary) {
+  if (!summary.has_infinity) return product_of_real(tensor).to_double();
+  if (summary.abs_min == 0) return kNan;
+  return std::copysign(std::numeric_limits<double>::infinity(), is_sign_odd(tensor) ? -1.0 : 1.0);
+}
+
+Scaled variance_or_nan(const TensorView& tensor, const RealSummary& summary, bool of_absolute) {
+  if (summary.has_nan || summary.has_infinity) return {kNan, 0};
+  return variance_of_real(tensor, summary, of_absolute);
+}
+
+// Of a float tensor, or of the moduli of a complex one (then `of_absolute`).
+double real_value(const TensorView& tensor, const RealSummary& summary, Reduction reduction) {
+  if (summary.has_nan) return kNan;
+  const bool of_absolute = reduction.of_absolute;
+  const Scaled& sum = of_absolute ? summary.abs_sum : summary.sum;
+  switch (reduction.kind) {
+    case ReductionKind::kMin: return of_absolute ? summary.abs_min : summary.min;
+    case ReductionKind::kMax: return of_absolute ? summary.abs_max : summary.max;
+    case ReductionKind::kMedian: return median_of_real(tensor, of_absolute);
+    case ReductionKind::kMean: return mean_of_scaled(sum, summary.count);
+    case ReductionKind::kStd: return variance_or_nan(tensor, summary, of_absolute).square_root().to_double();
+    case ReductionKind::kVariance: return variance_or_nan(tensor, summary, of_absolute).to_double();
+    case ReductionKind::kSum: return sum.to_double();
+    case ReductionKind::kProd: {
+      const double product = product_of_finite_or_infinite(tensor, summary);
+      return of_absolute ? std::fabs(product) : product;
+    }
+    case ReductionKind::kL1: return summary.abs_sum.to_double();
+    case ReductionKind::kL2: return l2_of(summary);
+  }
+  return kNan;
+}
+
+Tensor int_value(const TensorView& tensor, const IntSummary& summary, Reduction reduction) {
+  const DType dtype = tensor.dtype();
+  const bool of_absolute = reduction.of_absolute;
+  const Int128 sum = of_absolute ? summary.abs_sum : summary.sum;
+  switch (reduction.kind) {
+    case ReductionKind::kMin:
+      return one_element(dtype, of_absolute ? static_cast<Int128>(summary.abs_min) : summary.min);
+    case ReductionKind::kMax:
+      return one_element(dtype, of_absolute ? static_cast<Int128>(summary.abs_max) : summary.max);
+    case ReductionKind::kMedian: return one(median_of_int(tensor, of_absolute));
+    case ReductionKind::kMean: return one(mean_of_int(sum, summary.count));
+    case ReductionKind::kStd: return one(std::sqrt(variance_of_int(tensor, summary, of_absolute)));
+    case ReductionKind::kVariance: return one(variance_of_int(tensor, summary, of_absolute));
+    case ReductionKind::kSum: return one_wrapped(dtype, static_cast<std::uint64_t>(sum));
+    case ReductionKind::kProd: return one_wrapped(dtype, product_of_int(tensor, of_absolute));
+    case ReductionKind::kL1: return one(static_cast<double>(summary.abs_sum));
+    case ReductionKind::kL2:
+      return one(summary.count == 1 ? static_cast<double>(summary.abs_max) : std::sqrt(summary.squares));
+  }
+  return one(kNan);
+}
+
+// The real or imaginary parts of a complex tensor, seen as a tensor of floats with gaps.
+TensorView parts_of(const TensorView& tensor, bool imaginary) {
+  const bool is_wide = tensor.dtype() == DType::kComplex128;
+  const DType part = is_wide ? DType::kFloat64 : DType::kFloat32;
+  const std::byte* data = tensor.data() + (imaginary ? dtype_size(part) : 0);
+  if (!tensor.strides_bytes().empty()) return {part, data, tensor.shape(), tensor.strides_bytes()};
+  const std::int64_t stride = is_wide ? 16 : 8;
+  return {part, data, Shape{tensor.element_count()}, std::span(&stride, 1)};
+}
+
+class ComplexReducer {
+ public:
+  explicit ComplexReducer(const TensorView& tensor) : tensor_(tensor), moduli_(summarize_real(tensor)) {}
+
+  // Nothing for what has no order.
+  std::optional<Tensor> value(Reduction reduction) {
+    const DType dtype = tensor_.dtype();
+    if (reduction.of_absolute || is_norm(reduction.kind)) {
+      if (reduction.kind == ReductionKind::kProd) return one_real(dtype, product_of_moduli());
+      return one_real(dtype, real_value(tensor_, moduli_, {reduction.kind, true}));
+    }
+    switch (reduction.kind) {
+      case ReductionKind::kMean: {
+        const auto [real, imaginary] = sums();
+        const auto count = static_cast<double>(tensor_.element_count());
+        return one_complex(dtype, Scaled{real.value / count, real.exponent}.to_double(),
+                           Scaled{imaginary.value / count, imaginary.exponent}.to_double());
+      }
+      case ReductionKind::kSum: {
+        const auto [real, imaginary] = sums();
+        return one_complex(dtype, real.to_double(), imaginary.to_double());
+      }
+      case ReductionKind::kProd: return product();
+      case ReductionKind::kVariance: return one_real(dtype, variance().to_double());
+      case ReductionKind::kStd: return one_real(dtype, variance().square_root().to_double());
+      default: return std::nullopt;
+    }
+  }
+
+ private:
+  std::pair<Scaled, Scaled> sums() const {
+    if (moduli_.has_nan) return {{kNan, 0}, {kNan, 0}};
+    return {summarize_real(parts_of(tensor_, false)).sum, summarize_real(parts_of(tensor_, true)).sum};
+  }
+  // The squared distance from the mean is that of the real parts plus that of the imaginary ones.
+  Scaled variance() const {
+    if (moduli_.has_nan) return {kNan, 0};
+    Scaled total;
+    for (const bool imaginary : {false, true}) {
+      const TensorView parts = parts_of(tensor_, imaginary);
+      total = total + variance_or_nan(parts, summarize_real(parts), false);
+    }
+    return total;
+  }
+  Tensor product() const {
+    if (moduli_.has_nan) return one_complex(tensor_.dtype(), kNan, kNan);
+    const ComplexProduct product = product_of_complex(tensor_);
+    return one_complex(tensor_.dtype(), Scaled{product.real, product.exponent}.to_double(),
+                       Scaled{product.imaginary, product.exponent}.to_double());
+  }
+  double product_of_moduli() const {
+    return moduli_.has_nan ? kNan : std::fabs(product_of_finite_or_infinite(tensor_, moduli_));
+  }
+
+  const TensorView& tensor_;
+  RealSummary moduli_;
+};
+
+// Of no elements: what an empty sum and an empty product are; there is no smallest and no largest.
+std::optional<Tensor> empty_value(DType dtype, Reduction reduction) {
+  const Family family = family_of(dtype);
+  const bool is_real = family != Family::kComplex || reduction.of_absolute || is_norm(reduction.kind) ||
+                       reduction.kind == ReductionKind::kStd || reduction.kind == ReductionKind::kVariance;
+  double value = kNan;
+  switch (reduction.kind) {
+    case ReductionKind::kMin:
+    case ReductionKind::kMax: return std::nullopt;
+    case ReductionKind::kMedian:
+      if (!is_real) return std::nullopt;
+      break;
+    case ReductionKind::kSum:
+      if (family == Family::kInteger) return one_wrapped(dtype, 0);
+      value = 0;
+      break;
+    case ReductionKind::kProd:
+      if (family == Family::kInteger) return one_wrapped(dtype, 1);
+      value = 1;
+      break;
+    case ReductionKind::kL1:
+    case ReductionKind::kL2: value = 0; break;
+    default: break;
+  }
+  if (!is_real) return one_complex(dtype, value, std::isnan(value) ? kNan : 0);
+  return family == Family::kInteger ? one(value) : one_real(dtype, value);
+}
+
+template <typename ValueOf>
+Reduced collect(std::span<const Reduction> wanted, const ValueOf& value_of) {
+  Reduced reduced;
+  reduced.values.reserve(wanted.size());
+  for (const Reduction reduction : wanted) {
+    std::optional<Tensor> value = value_of(reduction);
+    if (value) {
+      reduced.values.push_back({reduction, std::move(*value)});
+    } else {
+      reduced.skipped.push_back(reduction);
+    }
+  }
+  return reduced;
+}
+
+}  // namespace
+
+Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted) {
+  const std::int64_t count = tensor.element_count();
+  const Family family = family_of(tensor.dtype());
+  using Value = std::optional<Tensor>;
+  if (wanted.empty()) return {};
+  if (family == Family::kNone || count < 0 || (count > 0 && tensor.data() == nullptr)) {
+    return collect(wanted, [](Reduction) { return Value(); });
+  }
+  if (count == 0) return collect(wanted, [&](Reduction r) { return empty_value(tensor.dtype(), r); });
+  if (family == Family::kInteger) {
+    const IntSummary summary = summarize_int(tensor);
+    return collect(wanted, [&](Reduction r) { return Value(int_value(tensor, summary, r)); });
+  }
+  if (family == Family::kComplex) {
+    ComplexReducer reducer(tensor);
+    return collect(wanted, [&](Reduction r) { return reducer.value(r); });
+  }
+  const RealSummary summary = summarize_real(tensor);
+  return collect(wanted, [&](Reduction r) { return Value(one_real(tensor.dtype(), real_value(tensor, summary, r))); });
+}
+
+double mean_of(const TensorView& tensor) noexcept {
+  const std::int64_t count = tensor.element_count();
+  const Family family = family_of(tensor.dtype());
+  if (count <= 0 || tensor.data() == nullptr) return kNan;
+  if (family == Family::kInteger) return mean_of_int(summarize_int(tensor).sum, count);
+  if (family != Family::kReal) return kNan;
+  return real_value(tensor, summarize_real(tensor), {ReductionKind::kMean, false});
+}
+
+}  // namespace tornasole::reduce

@@ -1,0 +1,89 @@
+#include "store/local/local_pending_file.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/errors.h"
+#include "store/local/local_errors.h"
+
+namespace tornasole::store {
+
+LocalPendingFile::LocalPendingFile(Names names, const SystemCalls& calls) noexcept
+    : names_(std::move(names)), calls_(calls), owner_(getpid()) {}
+
+void LocalPendingFile::adopt(FileHandle directory, FileHandle file) noexcept {
+  directory_ = std::move(directory);
+  file_ = std::move(file);
+}
+
+Status LocalPendingFile::check_usable(const char* call) const {
+  if (!directory_.is_open()) {
+    return invalid_error("{} {}: the file was published or abandoned already", call, names_.description);
+  }
+  if (is_damaged_) return io_error("{} {}: an earlier write of this file failed", call, names_.description);
+  return {};
+}
+
+Status LocalPendingFile::check_open(const char* call) const {
+  TORNASOLE_CHECK(check_usable(call));
+  if (!file_.is_open()) return invalid_error("{} {}: the file is closed already", call, names_.description);
+  return {};
+}
+
+Status LocalPendingFile::mark_damaged(const char* call, int error) {
+  is_damaged_ = true;
+  return write_error(error, call, names_.description);
+}
+
+Status LocalPendingFile::append(std::span<const ByteView> pieces) {
+  TORNASOLE_CHECK(check_open("append to"));
+  const int error = write_pieces(file_.get(), pieces, &size_bytes_);
+  if (error != 0) return mark_damaged("append to", error);
+  return {};
+}
+
+Status LocalPendingFile::sync() {
+  TORNASOLE_CHECK(check_open("sync"));
+  if (uninterrupted([this] { return fsync(file_.get()); }) == 0) return {};
+  const int error = errno;
+  if (is_sync_unsupported(error)) return sync_unsupported_error(names_.description);
+  // The kernel may have dropped the pages it could not write: a second sync would succeed without them.
+  return mark_damaged("sync", error);
+}
+
+Status LocalPendingFile::publish(bool replace) {
+  TORNASOLE_CHECK(check_usable("publish"));
+  const int close_error = file_.close();
+  if (close_error != 0) return mark_damaged("close", close_error);
+
+  const Move move = {directory_.get(), names_.temporary.c_str(), directory_.get(), names_.name.c_str()};
+  int error = 0;
+  if (!replace) {
+    error = rename_to_free_name(move, calls_);
+  } else if (uninterrupted([&] { return renameat(move.from_directory, move.from, move.to_directory, move.to); }) != 0) {
+    error = errno;
+  }
+  if (error == EEXIST && !replace) {
+    return invalid_error("publish {}: there is something at that name already, and it is not replaced",
+                         names_.description);
+  }
+  if (error == ENOENT) {
+    return io_error("publish {}: its temporary file {} was removed meanwhile", names_.description, names_.temporary);
+  }
+  if (error != 0) return write_error(error, "publish", names_.description);
+  directory_.close();
+  return {};
+}
+
+void LocalPendingFile::abandon() noexcept {
+  file_.close();
+  // A forked child has a copy of this object, but the file belongs to its parent.
+  if (directory_.is_open() && owner_ == getpid()) {
+    uninterrupted([this] { return unlinkat(directory_.get(), names_.temporary.c_str(), 0); });
+  }
+  directory_.close();
+}
+
+}  // namespace tornasole::store

@@ -1,0 +1,67 @@
+#include "store/store_path.h"
+
+#include "base/errors.h"
+#include "store/store.h"
+
+namespace tornasole::store {
+namespace {
+
+constexpr std::size_t kMaxPathBytes = 4095;
+
+Status check_component(std::string_view component, std::string_view path) {
+  if (component.empty()) {
+    return invalid_error("path '{}' has an empty component: paths are relative, names joined by single '/'", path);
+  }
+  if (component == "." || component == "..") {
+    return invalid_error("path '{}' contains '{}': only names below the root are allowed", path, component);
+  }
+  if (component.size() > kMaxComponentBytes) {
+    return invalid_error("path '{}' has a component of {} bytes: at most {} are allowed", path, component.size(),
+                         kMaxComponentBytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_path(std::string_view path) {
+  if (path.find('\0') != std::string_view::npos) {
+    return invalid_error("path '{}' contains a NUL byte", path.substr(0, path.find('\0')));
+  }
+  // The length is checked before the path is printed, so that a message stays a message.
+  if (path.size() > kMaxPathBytes) {
+    return invalid_error("path of {} bytes starting with '{}': at most {} are allowed", path.size(), path.substr(0, 64),
+                         kMaxPathBytes);
+  }
+  std::size_t depth = 0;
+  std::size_t start = 0;
+  while (true) {
+    const std::size_t slash = path.find('/', start);
+    TORNASOLE_CHECK(check_component(path.substr(start, slash - start), path));
+    if (++depth > kMaxPathDepth) {
+      return invalid_error("path '{}' has more than {} components", path, kMaxPathDepth);
+    }
+    if (slash == std::string_view::npos) return {};
+    start = slash + 1;
+  }
+}
+
+Status check_directory_path(std::string_view path) { return path.empty() ? Status() : check_path(path); }
+
+Status check_new_path(std::string_view path) {
+  TORNASOLE_CHECK(check_path(path));
+  const std::string_view name = split_path(path).name;
+  if (name.size() + kTemporarySuffix.size() > kMaxComponentBytes) {
+    return invalid_error("path '{}' has a file name of {} bytes: at most {} are allowed for a file being written", path,
+                         name.size(), kMaxComponentBytes - kTemporarySuffix.size());
+  }
+  return {};
+}
+
+SplitPath split_path(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return {{}, path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+}  // namespace tornasole::store

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Compiles and runs every whole program, C++ or C, in README.md, CONTRIBUTING.md and docs/: a block marked cpp or c
+that has a main function. Each runs in a directory of its own and has to end with 0."""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OPTIONS = None
+
+
+def programs(text):
+    """(line, language, code) of each whole program in a page."""
+    for match in re.finditer(r"^```(cpp|c)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        if re.search(r"\bint main\(", match.group(2)):
+            yield text.count("\n", 0, match.start()) + 1, match.group(1), match.group(2)
+
+
+def compile_and_run(language, code):
+    """What went wrong; empty if nothing did."""
+    library = pathlib.Path(OPTIONS.library).resolve()
+    compiler, standard = (OPTIONS.cxx, "c++20") if language == "cpp" else (OPTIONS.cc, "c11")
+    with tempfile.TemporaryDirectory(prefix="tornasole-docs-") as folder:
+        source = pathlib.Path(folder, "snippet.cc" if language == "cpp" else "snippet.c")
+        source.write_text(code)
+        command = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", source,
+                   "-o", pathlib.Path(folder, "snippet"), library, f"-Wl,-rpath,{library.parent}"]
+        built = subprocess.run(command, capture_output=True, text=True)
+        if built.returncode:
+            return built.stderr
+        environment = {**os.environ, "TORNASOLE_STRICT": "1"}
+        ran = subprocess.run([pathlib.Path(folder, "snippet")], cwd=folder, env=environment, capture_output=True,
+                             text=True, timeout=120)
+        return f"it ended with {ran.returncode}: {ran.stderr}" if ran.returncode else ""
+
+
+class Documents(unittest.TestCase):
+    def test_every_program_compiles_and_runs(self):
+        pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        count = 0
+        for page in pages:
+            for line, language, code in programs(page.read_text()):
+                count += 1
+                with self.subTest(page=page.name, line=line):
+                    problem = compile_and_run(language, code)
+                    self.assertFalse(problem, f"{page.relative_to(ROOT)}:{line}\n{problem}")
+        self.assertGreater(count, 0, "the documents show no program")
+
+    def test_a_program_that_does_not_compile_is_noticed(self):
+        page = "text\n```cpp\nint main() { return nothing; }\n```\n```cpp\nfragment();\n```\n"
+        (found,) = programs(page)
+        self.assertEqual(found[:2], (2, "cpp"))
+        self.assertIn("nothing", compile_and_run(*found[1:]))
+
+    def test_a_program_that_fails_is_noticed(self):
+        self.assertIn("ended with 3", compile_and_run("c", "int main(void) { return 3; }\n"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    for option in ("library", "cxx", "cc"):
+        parser.add_argument(f"--{option}", required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,1 @@
+tornasole_fuzz(fuzz_health SOURCES fuzz_health.cc LINKS format)

@@ -1,0 +1,1 @@
+tornasole_fuzz(fuzz_state SOURCES fuzz_state.cc LINKS format)

@@ -1,0 +1,858 @@
+"""Hand-written patterns, the names they are tried on, and the patterns on which we knowingly differ from Python."""
+
+NAMES = [
+    "",
+    "a",
+    "aab",
+    "abcabc",
+    "conv1.weight",
+    "gradient/conv1.weight",
+    "fc.bias",
+    "CrossEntropyLoss_output_0",
+    "loss10_output_0",
+    "loss_input_0",
+    "train-auc",
+    "validation-rmse@5",
+    "average_shap/f12",
+    "layers/relu_1/outputs",
+    "x{2}y",
+    "a\n",
+    "\n",
+    "a\nb",
+    "line one\nline two\n",
+    "tab\tnul\x00\x0b\x0c\r\x1c\x85end",
+    "Größe/ÄÖÜ_ß",
+    "STRASSE ẞ ſs ﬅ",
+    "İstanbul ıI iK",
+    "σς Σ µμ ϐβ θϑ",
+    "٣²½Ⅷ①",
+    "e\u0301 \u20dd \u203f \u2040",
+    "\u00a0\u2028\u3000",
+    "\U0001F600\U00010400\U00010428",
+    "名前/重み.weight",
+    "[:alpha:]^-&&~~||#",
+    "AbC_019-zZ",
+    "\\.*+?()|$^",
+]
+
+BUILT_IN = r"""
+^(?!gradient).*weight
+^(?!gradient).*bias
+^gradient
+[Ll]oss_(?!input).*output
+(^|/)[Ll]oss$|[Ll]oss_(?!input).*output
+.*loss._(?!input).*output
+.*loss[^_]*_(?!input).*output
+bias
+^weights/.*/((?!bias).)*$
+.*loss.*
+^hyperparameters/.*$
+^[a-zA-z]+-[a-zA-z0-9]+$
+^[^/]+-[^/]+$
+^[a-zA-z]+-.+(?<!(auc|map))$
+^[^/]+-(?!(auc|aucpr|map|ndcg|pre|accuracy)(@[^/]*)?$)[^/]+$
+^predictions$
+^feature_importance/.*
+^average_shap/.*[^/bias]$
+^average_shap/(?!bias$).*
+^full_shap/(?!bias$).*
+^(optimizer_gradient|optimizer_state|derived)/
+.*
+relu*
+attn*
+relu|tanh
+conv,dense
+""".split("\n")
+
+LITERALS_AND_ESCAPES = r"""
+a
+.
+..
+\.
+\\
+\/
+\-
+\_
+\ä
+\n
+\t
+\r
+\v
+\f
+\a
+\0
+\00
+\000
+\0000
+\01
+\07
+\08
+\012
+\101
+\141
+\377
+\400
+\777
+\1
+\10
+\11
+\99
+\100
+\199
+\8
+\9
+\x41
+\x4
+\x
+\xg1
+\x61b
+\u0041
+\u00e4
+\u12
+\u
+\ud800
+[\ud800]
+[^\ud800]
+[\ud000-\ue000]
+\U0001F600
+\U00110000
+\U0010FFFF
+\U0001F60
+\N
+\N{}
+\c
+\cA
+\e
+\g
+\g1
+\h
+\H
+\i
+\j
+\k
+\k<n>
+\l
+\m
+\o
+\p
+\p{L}
+\P{L}
+\pL
+\q
+\y
+\z
+\C
+\E
+\F
+\G
+\I
+\J
+\K
+\L
+\M
+\O
+\Q
+\Qab\E
+\R
+\T
+\V
+\X
+\Y
+\A
+\Z
+\Aa
+a\Z
+b\Z
+\Z\A
+\b
+\B
+\ba
+a\b
+\Ba
+a\B
+\B\B
+^\B$
+^\b$
+\d
+\D
+\w
+\W
+\s
+\S
+^\w+$
+^\W+$
+^\s+$
+^\S+$
+^\d+$
+^\D+$
+(?a)\w+$
+(?a)^\W+$
+(?a)\d
+(?a)\s
+(?a)\b\w
+(?a)\Bb
+a\
+\
+""".split("\n")
+
+SETS = r"""
+[]
+[^]
+[]a]
+[^]a]
+[]-a]
+[a
+[a-
+[^
+[
+[a-]
+[-a]
+[a-z]
+[z-a]
+[a-a]
+[a-b-c]
+[--a]
+[a--]
+[!--]
+[^-a]
+[^^]
+[a^]
+[.]
+[\.]
+[$^.*+?{}()|]
+[\b]
+[\B]
+[\A]
+[\Z]
+[\d]
+[^\d]
+[\D]
+[^\D]
+[\w-]
+[\w-z]
+[a-\w]
+[\d-\w]
+[\w.]
+[^\w.]
+[\W]
+[^\W]
+[\W\d]
+[^\W\d]
+[^\W_]
+[\W_]
+[\Wa]
+[^\Wa]
+[\s\S]
+[^\s\S]
+[\w\W]
+[^\w\W]
+[\d\D]
+[\S]
+[^\S]
+[\s.]
+(?a)[\W]
+(?a)[^\W]
+(?a)[\w.]
+(?a)[\D]
+(?a)[\S]
+[\1]
+[\01]
+[\07]
+[\8]
+[\400]
+[\x41-\x43]
+[\x4]
+[\u0041-\u0043]
+[\n-\r]
+[\]]
+[\]-a]
+[\^]
+[a\-z]
+[a\-]
+[[:alpha:]]
+[[:alpha:]+]
+[[:^alpha:]]
+[[.a.]]
+[[=a=]]
+[:alpha:]
+[[a]]
+[[]
+[[a]b]
+[a&&b]
+[a||b]
+[a~~b]
+[&&a]
+[ä-ü]
+[Ä-Ü]+
+[^ä]
+[\ä]
+[名前]
+[^名前]
+[\U00010400-\U0001044F]
+[^\U00010400-\U0001044F]$
+[a-\U0010FFFF]
+[#]
+[\#]
+[\h]
+[\p{L}]
+[\N]
+[\Q]
+[,]
+[a-c][x-z]
+[^\n]
+[^a]$
+[ -~]
+^[ -~]+$
+""".split("\n")
+
+REPEATS = r"""
+(?:[.].|)y*?[.]
+(?:.[.]|)y*?(?:z.){,2}[.]
+a*
+a+
+a?
+a{2}
+a{2,}
+a{,2}
+a{1,2}
+a{0}
+a{0,0}
+a{,}
+a{}
+a{ 2}
+a{2 }
+a{2,1}
+a{x}
+a{1,x}
+a{,x}
+a{1
+a{1,
+a{
+{
+{}
+{1}
+x{2}y
+x\{2}y
+}
+a}
+a{02}
+a{1}{2}
+a{-1}
+a{+1}
+a{1,2,3}
+a**
+a*+
+a*?
+a*??
+a*+?
+a++
+a+?
+a+*
+a+++
+a?+
+a??
+a???
+a?*
+a{2}+
+a{2}?
+a{2}*
+a{1,2}+b
+a{1,2}?b
+a{2}{3}
+a++b
+a*+b
+a?+ab
+(?:a*)*
+(?:a*)+b
+(?:a+)+?b
+(?:a|b)*c
+(?:)*
+()*
+(|a)*
+(a|)*b
+(?:a?)*?b
+(a*)*
+(a*)+
+(?=a)*
+(?=a)*b
+(?=a)+
+(?!a)*
+(?!a)?
+(?<=a)*
+(?<=a)+b
+(?<!a)*b
+(?=a){2}
+(?=a){0}b
+^*
+^+
+^?
+^{2}
+$*
+$?
+\b*
+\b+
+\A*
+\Z?
+(?:^)*
+(?:^)*a
+(?:$)+
+(?:\b)?
+*
++
+?
+*a
+|*
+(*)
+(+a)
+(?:*)
+(|*)
+(?:?)
+a|*
+a(?#c)*
+a(?#c)**
+(?#c)*
+(?i)*
+(?i:a)*
+(?i:a*)*
+a{65535}
+a{65535,}
+(?:ab){2}
+(?:ab){2,3}?c
+(?:ab){2}+c
+(?>a+)b
+(?>a|ab)c
+(?>ab|a)c
+(?>a*)a
+(?>(?:a|b)*)c
+(?>
+(?>a
+.*?b
+.+?
+.{3}
+.{3,}$
+.*+
+.*+a
+\d*
+\d+\w
+\w+?\b
+[ab]{2,3}
+[^a]*
+""".split("\n")
+
+GROUPS = r"""
+(a)
+(a
+a)
+)
+(
+((a)
+(a))
+()
+(|)
+(a|)
+(|a)
+|
+||
+a|
+|a
+a||b
+(?:a)
+(?:a
+(?:)
+(?
+(?)
+(?a
+(?P
+(?P<
+(?P<n
+(?P<n>
+(?P<n>a
+(?P<n>a)
+(?P<>a)
+(?P<1>a)
+(?P<1n>a)
+(?P<n1>a)
+(?P<_>a)
+(?P<n m>a)
+(?P<n->a)
+(?P<ä>a)
+(?P<名>a)
+(?P<n²>a)
+(?P<n>a)(?P<n>b)
+(?P<n>a)(?P=n)
+(?P<n>a)(?P=m)
+(?P<n>a)(?P=n
+(?P<n>a)(?P=)
+(?P=n)
+(?P=1)
+(?P<n>a(?P=n))
+(?P>n)
+(?P>
+(?Pn)
+(?P'n'a)
+(?'n'a)
+(?<n>a)
+(?<n
+(?<
+(?<=
+(?<!
+(?<a)
+(?&n)
+(?1)
+(?R)
+(?0)
+(?+1)
+(?-1)
+(?|a|b)
+(?@a)
+(?*a)
+(*FAIL)
+(*UTF)a
+(*:x)
+(?C)
+(?C1)
+(?{a})
+(?#
+(?#)
+(?#a
+(?#a)
+(?#a)b
+a(?#b)c
+a(?#(b)c
+a(?#\)b)c
+a(?#\)b
+(a)\1
+(a)\2
+(a)(b)\2
+(a)|\1
+(a|b)\1
+(a*)\1
+(.)\1
+(.*)\1
+(.+)\1$
+(.+)\1
+\1(a)
+(a\1)
+(?:(a)|b)\1
+(a)?\1
+(a)?b\1
+(a)\01
+(a)\10
+(a)\11
+(a)\100
+(a)\18
+(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)\10
+(a)\1{2}
+(a)\1*b
+(?i)(a)\1
+(?i)(a)b\1
+(a)(?i:\1)
+(?(1)a|b)
+(a)?(?(1)b|c)
+(a)(?(1)b)
+(a)?(?(1)b)c
+(a)?(?(1)b|c|d)
+(a)?(?(1)b|(?:c|d))
+(?(1)a)(b)
+(?(2)a)(b)
+(?(0)a)
+(?(-1)a)
+(?(+1)a)(b)
+(?( 1)a)(b)
+(?(1 )a)(b)
+(?(1_0)a)
+(?(01)a)(b)
+(?(_1)a)
+(?(1_)a)(b)
+(?(n)a)
+(?P<n>a)?(?(n)b|c)
+(?P<n>a)?(?(<n>)b|c)
+(?(R)a)
+(?(DEFINE)a)
+(?(?=a)a|b)
+(?(
+(?(1
+(?()a)
+(a)?(?(1
+(a)?(?(1)
+(a)?(?(1)b
+(a)?(?(1)b|
+(a(?(1)b|c))
+((a)|b)(?(2)c|d)
+""".split("\n")
+
+LOOKS_AND_FLAGS = r"""
+(?=a)
+(?!a)
+(?=a)a
+(?=a)b
+(?!a)b
+(?=
+(?!
+(?=a
+(?=)
+(?!)
+a(?=b)
+a(?!b)
+a(?=.*c)
+(?=.*a)(?=.*b)
+(?!.*a)
+^(?!.*a).*$
+^((?!a).)*$
+(?=(a))\1
+(?!(a))b
+(?=a|b)b
+(?=a*)b
+(?<=a)b
+(?<!a)b
+(?<=a
+(?<=)
+(?<!)
+(?<=)a
+(?<=ab)c
+(?<=a|b)c
+(?<=ab|bc)a
+(?<=a|bc)a
+(?<=(a|bc))a
+(?<=(?:a|b)c)a
+(?<!(auc|map))$
+(?<!(auc|aucpr))$
+(?<=a+)b
+(?<=a*)b
+(?<=a?)b
+(?<=a{2})b
+(?<=a{1,2})b
+(?<=a{2}+)b
+(?<=a{2}?)b
+(?<=a{0})b
+(?<=a{0}b)c
+(?<=(?:ab){2})c
+(?<=(?:ab){1})c
+(?<=^)a
+(?<=^a)b
+(?<=\b)a
+(?<=\n)b
+(?<=$)a
+(?<=(?=a))a
+(?<=(?!a))b
+(?<=(?<=a)b)c
+(?<=(?<!a)b)c
+(?<=a(?=b))b
+(?<=.)a
+(?<=..)$
+(?<=\w)\W
+(?<=[ab])c
+(?<=[^a])b
+(?<=ä)
+(?<=ä|ö)
+(?<=ä)Ö
+(?<=(?:)*)a
+(?<=(?:)+)a
+(?<=(?:a{0})*)a
+(?<=(?:\b)*)a
+(a)(?<=\1)b
+(a)(?<=\1)
+(ab?)(?<=\1)
+(?<=(a)\1)b
+(?<=(a)(?(1)b|c))
+(a)?(?<=(?(1)a|b))c
+(a)?(?<=(?(1)a|bc))c
+(?<=(?P<n>a))(?P=n)
+(?<=(?>a))b
+(?<=(?>ab|ba))c
+(?<=(?i:A))b
+(?i)
+(?i)a
+(?i)A
+(?i)Ä
+(?i)ß
+(?i)ẞ
+(?i)ſ
+(?i)s
+(?i)[s]
+(?i)[ſt]
+(?i)k
+(?i)K
+(?i)i
+(?i)I
+(?i)İ
+(?i)ı
+(?i)[i-j]
+(?i)[^i]
+(?i)[^i]$
+(?i)[A-Z]+$
+(?i)[^a-z]
+(?i)[h-l]
+(?i)Σ
+(?i)ς
+(?i)[σ]
+(?i)µ
+(?i)Μ
+(?i)β
+(?i)ϑ
+(?i)ﬆ
+(?i)\x41
+(?i)\u00c4
+(?i)[Ä-Ö]
+(?i)[\w]
+(?i)\W
+(?i)𐐀
+(?i)𐐨
+(?i)[𐐀-𐐂]
+(?i)[𐐨-𐐪]
+(?i)[^𐐀-𐐂]$
+(?i)[𐐨x]
+(?ai)ä
+(?ai)Ä
+(?ai)k
+(?ai)K
+(?ai)[a-z]
+(?ai)[ä-ü]
+(?ai)s
+(?i)LOSS
+(?i)loss_(?!INPUT).*OUTPUT
+(?i)a|B
+(?i:a)B
+(?i:A)b
+(?-i:a)
+(?i)(?-i:A)b
+(?i)a(?-i:b)
+(?i-i:a)
+(?i-s:a)
+(?i-:a)
+(?-:a)
+(?-)
+(?-i)
+(?i-)
+(?i
+(?i-
+(?i-s
+(?im
+(?ii)a
+(?x)a b
+(?x) a b # c
+(?x)a\ b
+(?x)[a b]
+(?x)a #
+(?x)a # (
+(?x:a b)a b
+(?x: a (?-x: b) c)
+(?x)a {2}
+(?x)a{2 }
+(?x)a * 
+(?x)a * ?
+(?x)a *?
+(?x)( ?:a)
+(?x)(?: a )
+(?x)(? :a)
+(?x)\#
+(?x)[#]
+(?x)a|#b
+(?x)#a|b
+(?x)a(?#b c)d
+(?x)
+(?x) 
+(?x)\
+(?m)^b
+(?m)^
+(?m)$
+(?m)^$
+(?m)a$
+(?m)\Ab
+(?m)a\Z
+(?m)e$
+(?m:^b)
+(?s).b
+(?s).
+(?s)a.b
+(?s)^.*$
+(?s).+\Z
+(?s:.)
+(?-s:.)
+a.b
+^b
+b$
+a$
+^$
+$
+^
+$a
+a^
+a^b
+$\n
+^a$
+\Aa\Z
+^.$
+^.*$
+.*\Z
+(?ms)^.b
+(?a)
+(?u)a
+(?au)
+(?a)(?u)
+(?u)(?a)
+(?L)
+(?L)a
+(?L:a)
+(?aL)
+(?a:\w)
+(?u:\w)
+(?a:(?u:\w)+)
+(?au:a)
+(?-a:a)
+(?-u:a)
+(?-L:a)
+(?t)a
+(?t)a*
+(?t:a)
+(?-t:a)
+(?z)
+(?z:a)
+(?iz)
+(?iz:a)
+(?i1)
+(?^i:a)
+(?J)a
+(?U)a
+(?n)a
+(?i)(?m)a
+(?i)(?m)(?s)a
+a(?i)
+a(?i)b
+(?i)a(?m)
+(a)(?i)
+((?i)a)
+(?:(?i)a)
+|(?i)a
+a|(?i)b
+(?i)|a
+(?#c)(?i)a
+ (?i)a
+(?x) (?i)A
+(?i)(a)(?-i:\1)
+""".split("\n")
+
+WITH_LINE_FEEDS = [
+    "a\nb", "(?x)a\nb", "(?x)a # c\nb", "(?x)#\\\nb\na", "(?x)a #\\\n|b", "(?x) # (\n a", "[\n]", "[^\n]", ".\n.", "\n$",
+    "\\\n", "(?#\n)a", "(?m)\n^", "(?m)\n$", "\n\\Z", "\n\\Z$", "(?s)a.b$", "a\\nb", "(?x)a\\\nb", "a{1\n}", "\x00",
+    "a\x00b", "[\x00]", "\x0b", "\x1c", "(?x)a\x0bb", "(?x)a\x1cb", "(?x)a\u00a0b", "\u2028", "(?P<n\n>a)", "", " ",
+]
+
+DEEP = ["(" * 50 + "a" + ")" * 50, "(?:" * 90 + "a" + ")" * 90, "a" * 300, "a?" * 40, "(?:a|b)" * 40, "[ab]" * 100,
+        "x" * 4000, "\\b" * 30 + "a", "(?i)" + "k" * 200, "(a)" * 120 + "\\99", "(a)" * 120 + "\\120"]
+
+PATTERNS = (BUILT_IN + LITERALS_AND_ESCAPES + SETS + REPEATS + GROUPS + LOOKS_AND_FLAGS + WITH_LINE_FEEDS + DEEP)
+
+# Where we differ on purpose, and how.
+EXCEPTIONS = {
+    r"(?a)(?u:\w)": "Python searches for the first character by the flags of the whole pattern, not those of the group",
+    r"\N{EM DASH}": "characters by name are refused",
+    r"[\N{EM DASH}]": "characters by name are refused",
+    "a{65536}": "counts above 65535 are refused",
+    "a{,70000}": "counts above 65535 are refused",
+    "(?:abcdefgh){9000}": "a pattern too large for PCRE2 is refused",
+    "(" * 210 + "a" + ")" * 210: "groups are nested at most 200 deep",
+    "(?i)[\U00010400x]": "Python does not find the capital letter it is given when it is in a set and beyond U+FFFF",
+    "(?i) (s)\\1 ": "a reference that ignores case takes ſ for s, which Python does only outside references",
+}
+PATTERNS += list(EXCEPTIONS)
