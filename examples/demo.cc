@@ -434,7 +434,7 @@ void print_saved(const tornasole::Hook& hook) {
   std::printf("\n%sSaved%s  %lld steps, %.1f KiB, in %s\n\n", bold(), plain(),
               static_cast<long long>(report.committed_steps), static_cast<double>(report.bytes_written) / 1024,
               hook.out_dir().c_str());
-  std::printf("  %s%-12s %8s %8s %10s%s\n", faint(), "collection", "tensors", "values", "KiB", plain());
+  std::printf("  %s%-12s %8s %8s %10s%s\n", faint(), "collection", "tensors", "saved", "KiB", plain());
   for (const auto& collection : report.collections) {
     if (!collection.saved) continue;
     const auto bytes = report.bytes_by_collection.find(collection.name);

@@ -34,7 +34,9 @@ void HookState::report_coverage_locked(bool is_final) {
     health_->log(LogLevel::kInfo,
                  fmt::format("collection '{}': {} names matched, {} values saved", printable(coverage.collection),
                              coverage.matched_names, saved == values_by_collection_.end() ? 0 : saved->second));
-    if (coverage.unmatched_patterns.empty() || (is_default && coverage.matched_names == 0)) continue;
+    // Only what somebody asked for by name: the rest is there because of save_all or the framework.
+    const bool is_asked_for = collections_.included().contains(coverage.collection) && !is_default;
+    if (coverage.unmatched_patterns.empty() || !is_asked_for) continue;
     std::string text = fmt::format("collection '{}': no tensor {}matches {}", printable(coverage.collection),
                                    is_final ? "" : "so far ", join(coverage.unmatched_patterns));
     if (!coverage.near_misses.empty()) text += "; nearly: " + join(coverage.near_misses);

@@ -241,7 +241,7 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
           config_.readable_by_smdebug ? reduce::widen_for_smdebug(number, &is_exact_only) : std::nullopt;
       push_small_locked(work.serial, named->second, wide ? view_of(*wide, &texts) : number, work.wall_time);
     }
-    if (!reduced.skipped.empty()) {
+    if (!reduced.skipped.empty() && warned_names_.insert(work.name).second) {
       health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved", *work.name,
                                                    dtype_name(tensor.dtype()), tensor.shape().to_string(),
                                                    reduction_name(reduced.skipped.front())));
@@ -257,7 +257,7 @@ void HookState::write_raw(std::unique_lock<std::mutex>& lock, const Work& work, 
   if (config_.readable_by_smdebug && tensor.dtype() != DType::kString) {
     bool is_exact_only = false;
     const std::optional<Tensor> wide = reduce::widen_for_smdebug(tensor, &is_exact_only);
-    if (is_exact_only) {
+    if (is_exact_only && warned_names_.insert(work.name).second) {
       health_->log(LogLevel::kWarning,
                    fmt::format("'{}' has values beyond int64: smdebug will not be able to read it", *work.name));
     }

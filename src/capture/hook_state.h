@@ -233,6 +233,7 @@ class HookState {
   std::array<std::int64_t, 4> next_due_{};  // by mode_index: nothing is due before this mode step
   std::unordered_map<std::string, NameInfo, NameHash, std::equal_to<>> infos_;  // by the name as it was given
   std::unordered_map<std::string, const std::string*> scalar_names_;
+  std::set<const std::string*> warned_names_;  // told once that not everything of them could be saved
   std::deque<std::string> own_names_;  // in a dry run there is no writer to keep them
 
   Mode mode_ = Mode::kGlobal;

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "capture/hook_guard.h"
 #include "capture/hook_state.h"
+#include "reduce/reduce.h"
 
 namespace tornasole::capture {
 namespace {
@@ -162,7 +163,6 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
       if (config_.dry_run) {
         health_->step_committed(step_.id.global_step, step_.bytes);
       } else {
-        finish_chunk_locked();
         writer_->push(StepEndJob{step_.id, is_partial, step_.facts, std::move(step_.metrics),
                                  is_exported_ ? nullptr : export_collections_locked()},
                       0, /*wake=*/true);
@@ -332,11 +332,13 @@ void HookState::write_recorded_locked() {
       if (view.dtype() == DType::kString) {
         push_texts_locked({.serial = step_.id.serial, .name = value.name, .wall_time = value.wall_time}, view);
       } else {
-        push_small_locked(step_.id.serial, value.name, view, value.wall_time);
+        bool is_exact_only = false;
+        const std::optional<Tensor> wide =
+            config_.readable_by_smdebug ? reduce::widen_for_smdebug(view, &is_exact_only) : std::nullopt;
+        push_small_locked(step_.id.serial, value.name, wide ? view_of(*wide, &texts) : view, value.wall_time);
       }
     }
     if (step_.is_lost || config_.dry_run) continue;
-    finish_chunk_locked();
     writer_->push(StepEndJob{step_.id, false, recorded.facts, {},
                              is_exported_ ? nullptr : export_collections_locked()},
                   0, /*wake=*/true);

@@ -101,6 +101,7 @@ Status RunDirectory::begin(const std::function<void(double seconds)>& sleep, std
     return join(sleep, first_free_step);
   }
   SurveyOptions options{.self = &identity_.process};
+  options.own_run_id = identity_.run_id;  // of an earlier try that failed half way
   TORNASOLE_TRY(const Survey before, survey_and_watch(*store_, &options, sleep));
   TORNASOLE_CHECK(refuse_occupied(*store_, before.occupancy));
   if (!store_->capabilities().can_claim) return take_directory(before, first_free_step);
@@ -130,7 +131,14 @@ Status RunDirectory::take_directory(const Survey& found, std::int64_t* first_fre
   }
   TORNASOLE_CHECK(take_claim());
   Status announced = announce_run();
-  if (!announced.ok()) drop_claim();
+  if (!announced.ok()) {
+    // begin will be tried again: what was announced must not be taken for a live run then.
+    for (const std::string& path : {format::health_path(identity_.worker), std::string(format::kRunPath)}) {
+      const Status removed = remove_if_there(*store_, path);
+      static_cast<void>(removed);
+    }
+    drop_claim();
+  }
   return announced;
 }
 

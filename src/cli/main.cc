@@ -14,11 +14,16 @@ int main(int argc, char** argv) {
         "went wrong.",
         "tornasole");
     app.set_version_flag("--version", "tornasole " TORNASOLE_VERSION, "Print the version and exit");
-    app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(1);
     app.footer(
+        "Usage in short:\n"
+        "  tornasole config check [FILE] [--framework NAME] [--steps N] [--json]\n"
+        "      What a configuration file means: every option and where its value came from, then what is\n"
+        "      saved, in what form and at which steps. Shows every error with file, line and key.\n"
+        "      tornasole config check hook.json --framework pytorch --steps 10000\n"
+        "\n"
         "Exit codes: 0 sound, 1 something failed, 2 wrong use or a wrong configuration.\n"
-        "Each command explains itself: tornasole config check --help");
+        "More on a command: tornasole config check --help");
     add_config_command(app, &exit_code);
     try {
       app.parse(argc, argv);

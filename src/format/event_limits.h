@@ -1,6 +1,6 @@
 #pragma once
 
-// What an event may hold at most (docs/format.md 3.5).
+// What an event may hold at most (docs/format.md 3.4).
 
 #include <cstddef>
 

@@ -262,10 +262,9 @@ class Presentation(ProgramTest):
         self.assertEqual(version.returncode, 0)
         self.assertRegex(version.stdout, r"^tornasole \d+\.\d+\.\d+\n$")
         for arguments, words in (
-            (["--help"], ["config", "--version", "Exit codes"]),
+            (["--help"], ["config check [FILE] [--framework NAME] [--steps N] [--json]", "--version", "Exit codes"]),
             (["config", "--help"], ["check"]),
             (["config", "check", "--help"], ["FILE", "--framework", "--steps", "--json", "Exit codes"]),
-            (["--help-all"], ["--framework"]),
         ):
             result = self.run_program(*arguments)
             self.assertEqual(result.returncode, 0, arguments)

@@ -33,7 +33,7 @@ struct Reduced {
   std::vector<std::int64_t> shape = {};
   std::string bytes = {};
   std::vector<std::string> operations = {};  // "min", "abs_l2"
-  bool is_exact = false;                // the results are exact in the element type: compared bit for bit
+  bool is_exact = false;                     // the results are exact in the element type: compared bit for bit
 };
 
 struct ShapeOnly {

@@ -70,6 +70,24 @@ Sample all_patterns(DType dtype) {
   return sample;
 }
 
+Sample exact_sample(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return sample_of<float>({-4, 3}, {2});
+    case DType::kFloat64: return sample_of<double>({-4, 3}, {2, 1});
+    case DType::kFloat16: return {DType::kFloat16, {2}, std::string("\x00\xC4\x00\x42", 4)};
+    case DType::kBfloat16: return {DType::kBfloat16, {1, 2}, std::string("\x80\xC0\x40\x40", 4)};
+    case DType::kInt8: return sample_of<std::int8_t>({-4, 3}, {2});
+    case DType::kInt16: return sample_of<std::int16_t>({-4, 3}, {2});
+    case DType::kInt32: return sample_of<std::int32_t>({-4, 3}, {2});
+    case DType::kInt64: return sample_of<std::int64_t>({-4, 3}, {2});
+    case DType::kUint8: return sample_of<std::uint8_t>({4, 3}, {2});
+    case DType::kUint32: return sample_of<std::uint32_t>({4, 3}, {2});
+    case DType::kUint64: return sample_of<std::uint64_t>({4, 3}, {2});
+    case DType::kBool: return {DType::kBool, {2}, std::string("\x01\x00", 2)};
+    default: return {};
+  }
+}
+
 tornasole::TensorView view_of(const Sample& sample) {
   return {sample.dtype, sample.bytes.data(), tornasole::Shape(sample.shape)};
 }

@@ -22,6 +22,8 @@ struct Sample {
 Sample random_sample(tornasole::DType dtype, std::vector<std::int64_t> shape, std::mt19937_64* random);
 // Every bit pattern that smdebug gets as another type and that has one meaning: all finite ones and the infinities.
 Sample all_patterns(tornasole::DType dtype);
+// Two elements, -4 and 3 or as near as the type has them: every reduction of them is exact.
+Sample exact_sample(tornasole::DType dtype);
 template <typename T>
 Sample sample_of(const std::vector<T>& values, std::vector<std::int64_t> shape) {
   return {tornasole::DTypeOf<T>::value,

@@ -17,21 +17,52 @@ from pattern_list import EXCEPTIONS, NAMES, PATTERNS
 warnings.simplefilter("ignore")
 
 
-def python_answer(pattern):
+def python_answer(pattern, names):
     try:
         compiled = re.compile(pattern)
     except (re.error, ValueError, OverflowError, RecursionError) as error:
         return None, str(error)
-    return "".join("y" if compiled.search(name) else "n" for name in NAMES), None
+    return "".join("y" if compiled.search(name) else "n" for name in names), None
 
 
-def probe_answers(probe, patterns):
-    requests = "".join(json.dumps({"pattern": p, "names": NAMES}) + "\n" for p in patterns)
+def probe_answers(probe, questions):
+    requests = "".join(json.dumps({"pattern": pattern, "names": names}) + "\n" for pattern, names in questions)
     done = subprocess.run([probe], input=requests.encode(), stdout=subprocess.PIPE, check=True)
     answers = [json.loads(line) for line in done.stdout.decode().splitlines()]
-    if len(answers) != len(patterns):
-        sys.exit(f"{len(patterns)} patterns gave {len(answers)} answers")
+    if len(answers) != len(questions):
+        sys.exit(f"{len(questions)} patterns gave {len(answers)} answers")
     return answers
+
+
+def unicode_questions():
+    """Categories on every character there is; case on every letter that has one, alone and in sets."""
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
+    for pattern in [r"\w", r"\d", r"\s", r"\W", r"[^\W\d]", r"(?a)\w", r"(?a)\S", r"(?i)[^a-z]"]:
+        yield pattern, characters
+    for character in characters:
+        variants = {character, character.lower(), character.upper(), character.title(), character.casefold()}
+        if len(variants) == 1:
+            continue
+        for _ in range(2):
+            variants |= {change(v) for v in variants for change in (str.lower, str.upper, str.title, str.casefold)}
+        names = sorted(v for v in variants if len(v) == 1) + ["k", "i", "s", "ß"]
+        yield f"(?i){character}", names
+        if ord(character) < 0x10000:  # beyond, see EXCEPTIONS
+            yield f"(?i)[{character}7]", names
+        yield f"(?i)[{character}-{chr(ord(character) + 1)}]", names
+
+
+def check_unicode(probe):
+    failures = 0
+    questions = list(unicode_questions())
+    for (pattern, names), ours in zip(questions, probe_answers(probe, questions)):
+        expected, _ = python_answer(pattern, names)
+        if ours.get("matches") != expected:
+            failures += 1
+            wrong = [name for name, a, b in zip(names, expected, ours.get("matches", "")) if a != b]
+            print(f"{pattern!r}: {ours.get('error', wrong[:10])}")
+    print(f"{len(questions)} patterns on characters and their cases, {failures} differences")
+    return failures
 
 
 def main():
@@ -43,8 +74,8 @@ def main():
     options = parser.parse_args()
     patterns = list(dict.fromkeys(PATTERNS + generate(options.seed, options.count)))
     refused = failures = given_up = 0
-    for pattern, ours in zip(patterns, probe_answers(options.probe, patterns)):
-        expected, why = python_answer(pattern)
+    for pattern, ours in zip(patterns, probe_answers(options.probe, [(p, NAMES) for p in patterns])):
+        expected, why = python_answer(pattern, NAMES)
         refused += expected is None
         if pattern in EXCEPTIONS:
             # An exception that no longer is one must be taken off the list.
@@ -75,7 +106,7 @@ def main():
         sys.exit("too many patterns were given up to call them equal")
     if len(patterns) < 2000:
         sys.exit("too few patterns")
-    sys.exit(1 if failures else 0)
+    sys.exit(1 if check_unicode(options.probe) or failures else 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Measures tornasole beside smdebug and prints one line per job: ours, peer, ratio, target.
+
+    run.py [--bin build/bin] [--python .venvs/smdebug/bin/python] [--out build/bench] [--repeats 5] [--only WORD]
+
+Contenders take turns in one run and write to the same file system; a number is the median over all steps of all turns,
+the first step of each turn left out. A turn in which anything was dropped does not count and is named. Nothing is
+asserted: a target that was missed is marked `short`. The table is also written as bench.json beside the output
+directory."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+KIB, MIB = 1024, 1024 * 1024
+# name, tensors a step, bytes of each, steps a turn, target of sync, target of async
+WRITES = [
+    ("1000 x 1 KiB", 1000, KIB, 8, 40, 50),
+    ("100 x 100 KiB", 100, 100 * KIB, 8, 4, 30),
+    ("10 x 10 MiB", 10, 10 * MIB, 4, 8, 30),
+    ("1 x 100 MiB", 1, 100 * MIB, 4, 14, 30),
+]
+
+
+class Runner:
+    def __init__(self, options):
+        self.options = options
+        self.rows = []
+        self.notes = []
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("SMDEBUG_", "TORNASOLE_"))}
+
+    def run(self, *command):
+        """What a program printed as JSON in a directory of its own; None if it failed or lost something."""
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        directory = tempfile.mkdtemp(prefix="turn-", dir=self.options.out)
+        try:
+            done = subprocess.run([*map(str, command), directory + "/run"], capture_output=True, text=True,
+                                  timeout=600, env=self.environment)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self.notes.append(f"{pathlib.Path(command[0]).name}: {error}")
+            return None
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+        if done.returncode:
+            self.notes.append(f"{' '.join(map(str, command))} gave {done.returncode}: {done.stderr.strip()[-300:]}")
+            return None
+        answer = json.loads(done.stdout)
+        if not answer.get("complete", True):
+            self.notes.append(f"{' '.join(map(str, command))}: something was dropped, the turn does not count")
+            return None
+        return answer
+
+    def ours(self, program, *arguments):
+        return self.run(self.options.bin / program, *arguments)
+
+    def peer(self, script, *arguments):
+        return self.run(self.options.python, HERE / script, *arguments)
+
+    def add(self, job, ours, peer, ratio, target, is_ok):
+        row = {"job": job, "ours": ours, "peer": peer, "ratio": ratio, "target": target, "ok": is_ok}
+        self.rows.append(row)
+        print(f"{job:<44}{ours:>12}{peer:>12}{ratio:>10}{target:>12}  {'ok' if is_ok else 'short'}", flush=True)
+
+    # ---- jobs
+
+    def turns(self, mode, count, size, steps, repeats):
+        """(ours, peer): the median of each, None if no turn of it counted."""
+        results = {"ours": [], "peer": []}
+        for _ in range(repeats):
+            for who, answer in (("ours", self.ours("write_bench", mode, count, size, steps)),
+                                ("peer", self.peer("write_peer.py", mode, count, size, steps))):
+                if answer is not None:
+                    results[who] += answer["results"][1:] if len(answer["results"]) > 1 else answer["results"]
+        return [statistics.median(results[who]) if results[who] else None for who in ("ours", "peer")]
+
+    def write(self, mode, job, count, size, steps, target):
+        ours, peer = self.turns(mode, count, size, steps, self.options.repeats)
+        if ours is None or peer is None:
+            self.add(job, shown_time(ours), shown_time(peer), "-", f"{target} x", False)
+        else:
+            self.add(job, shown_time(ours), shown_time(peer), f"{peer / ours:.1f} x", f"{target} x", peer / ours >= target)
+
+    def memory(self):
+        ours, peer = self.turns("memory", 1, 100 * MIB, 1, 1)
+        if ours is not None and peer is not None:
+            self.add("extra memory, 1 x 100 MiB", f"{ours / MIB:.0f} MiB", f"{peer / MIB:.0f} MiB", f"{peer / ours:.1f} x",
+                     "one copy", ours <= 1.15 * 100 * MIB)
+
+    def hot_path(self):
+        answers = [answer for answer in (self.ours("hot_path_bench") for _ in range(self.options.repeats)) if answer]
+        if not answers:
+            return
+        for key, job, limit_ns in (("save_not_due", "save, nothing due", 20), ("step_not_due", "a step, nothing due", None),
+                                   ("scalar_due", "save of a number, due", 1000), ("save_scalar", "save_scalar", 1000)):
+            nanoseconds = statistics.median(answer[key] for answer in answers)
+            target = f"<= {limit_ns} ns" if limit_ns else "-"
+            self.add(job, f"{nanoseconds:.1f} ns", "-", "-", target, limit_ns is None or nanoseconds <= limit_ns)
+
+    def patterns(self):
+        """10,000 names met for the first time; patterns_bench and patterns_peer.py print {"seconds": ...}."""
+        if not (self.options.bin / "patterns_bench").exists() or not (HERE / "patterns_peer.py").exists():
+            return
+        ours, peer = [], []
+        for _ in range(self.options.repeats):
+            for answer, results in ((self.ours("patterns_bench"), ours), (self.peer("patterns_peer.py"), peer)):
+                if answer is not None:
+                    results.append(answer["seconds"])
+        if ours and peer:
+            ours, peer = statistics.median(ours), statistics.median(peer)
+            self.add("10,000 names, first pass", shown_time(ours), shown_time(peer), f"{peer / ours:.1f} x", "40 x",
+                     peer / ours >= 40)
+
+    def all_jobs(self):
+        for name, count, size, steps, target, _ in WRITES:
+            yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
+                "sync", job, c, s, n, t)
+        for name, count, size, steps, _, target in WRITES:
+            yield f"caller's time, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
+                "async", job, c, s, n, t)
+        yield "memory", lambda job: self.memory()
+        yield "hot path", lambda job: self.hot_path()
+        yield "patterns", lambda job: self.patterns()
+
+
+def shown_time(seconds):
+    if seconds is None:
+        return "failed"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
+    parser.add_argument("--python", type=pathlib.Path, default=ROOT / ".venvs/smdebug/bin/python")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", default="", help="jobs whose name contains this")
+    options = parser.parse_args()
+    if not options.python.exists():
+        sys.exit(f"there is no {options.python}; make env NAME=smdebug makes it")
+    runner = Runner(options)
+    print(f"{'job':<44}{'ours':>12}{'peer':>12}{'ratio':>10}{'target':>12}")
+    for name, job in runner.all_jobs():
+        if options.only in name:
+            job(name)
+    for note in runner.notes:
+        print(f"note: {note}")
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "system": platform.platform()}
+    result = {"machine": machine, "repeats": options.repeats, "rows": runner.rows, "notes": runner.notes}
+    options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    shutil.rmtree(options.out, ignore_errors=True)
+    short = sum(not row["ok"] for row in runner.rows)
+    print(f"{len(runner.rows)} jobs, {short} short of their target; {options.out.with_suffix('.json')}")
+
+
+if __name__ == "__main__":
+    main()
