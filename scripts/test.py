@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 # The label of the tests that need a Python environment, and its name in requirements/.
-ENVIRONMENTS = {"interop": "smdebug"}
+ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -166,7 +166,7 @@ def stage_release(stage):
 
 def stage_asan(stage):
     if stage.configure("asan") and stage.build("asan"):
-        ctest(stage, "asan", without=("long", "interop", "install", "docs"))
+        ctest(stage, "asan", without=("long", "interop", "survival", "install", "docs"))
 
 
 def fuzz(stage, seconds):

@@ -43,13 +43,13 @@ extern "C" {
 typedef int32_t tornasole_code_t;
 enum {
   TORNASOLE_OK = 0,
-  TORNASOLE_INVALID = 1,     /* correct the call or the configuration */
-  TORNASOLE_NOT_FOUND = 2,   /* stop asking: there is no such thing */
-  TORNASOLE_ENDED = 3,       /* stop asking: the run is over */
-  TORNASOLE_NOT_YET = 4,     /* ask again later */
-  TORNASOLE_CORRUPT = 5,     /* damaged */
-  TORNASOLE_IO = 6,          /* maybe retry */
-  TORNASOLE_UNSUPPORTED = 7  /* give up */
+  TORNASOLE_INVALID = 1,    /* correct the call or the configuration */
+  TORNASOLE_NOT_FOUND = 2,  /* stop asking: there is no such thing */
+  TORNASOLE_ENDED = 3,      /* stop asking: the run is over */
+  TORNASOLE_NOT_YET = 4,    /* ask again later */
+  TORNASOLE_CORRUPT = 5,    /* damaged */
+  TORNASOLE_IO = 6,         /* maybe retry */
+  TORNASOLE_UNSUPPORTED = 7 /* give up */
 };
 
 /* What sort of mistake it was: which exception a binding raises. */
@@ -248,7 +248,7 @@ TORNASOLE_EXPORT int tornasole_stop_requested(tornasole_hook_t* hook);
 TORNASOLE_EXPORT tornasole_mode_t tornasole_mode(tornasole_hook_t* hook);
 TORNASOLE_EXPORT int64_t tornasole_step(tornasole_hook_t* hook); /* global; -1 before the first */
 TORNASOLE_EXPORT int64_t tornasole_mode_step(tornasole_hook_t* hook, tornasole_mode_t mode); /* -1 before the first */
-TORNASOLE_EXPORT int64_t tornasole_last_saved_step(tornasole_hook_t* hook); /* -1 if none */
+TORNASOLE_EXPORT int64_t tornasole_last_saved_step(tornasole_hook_t* hook);                  /* -1 if none */
 TORNASOLE_EXPORT const char* tornasole_out_dir(tornasole_hook_t* hook);
 TORNASOLE_EXPORT const char* tornasole_worker(tornasole_hook_t* hook);
 /* What capture did so far, as one JSON object with the members of CaptureReport in tornasole/hook.h. */

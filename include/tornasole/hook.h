@@ -99,8 +99,8 @@ class TORNASOLE_EXPORT StepScope {
 };
 
 struct ScalarOptions {
-  bool sm_metric = false;                    // also a line in the SageMaker metrics file
-  std::optional<double> timestamp = {};      // seconds since 1970; now
+  bool sm_metric = false;                // also a line in the SageMaker metrics file
+  std::optional<double> timestamp = {};  // seconds since 1970; now
 };
 
 // A view on one collection of a hook, by name; valid as long as the hook. Changes made after the first step take
@@ -204,9 +204,9 @@ class TORNASOLE_EXPORT Hook {
   bool stop_requested() const noexcept;
 
   Mode mode() const noexcept;
-  std::int64_t step() const noexcept;                 // global; -1 before the first
-  std::int64_t mode_step(Mode mode) const noexcept;   // -1 before the first
-  std::int64_t last_saved_step() const noexcept;      // -1 if none
+  std::int64_t step() const noexcept;                // global; -1 before the first
+  std::int64_t mode_step(Mode mode) const noexcept;  // -1 before the first
+  std::int64_t last_saved_step() const noexcept;     // -1 if none
   const std::string& out_dir() const noexcept;
   const std::string& worker() const noexcept;
   CaptureReport report() const;

@@ -19,11 +19,11 @@ namespace tornasole {
 // The schedule of one mode. A mode step s is saved if it is in save_steps, or if start_step <= s < end_step and s is a
 // multiple of save_interval. end_step <= 0 switches the schedule off, save_steps included.
 struct SaveConfigMode {
-  std::optional<std::int64_t> save_interval = {};               // 500 (XGBoost 10); at least 1
-  std::optional<std::int64_t> start_step = {};                  // 0
-  std::optional<std::int64_t> end_step = {};                    // no end
-  std::optional<std::vector<std::int64_t>> save_steps = {};     // none
-  std::optional<std::vector<std::string>> when_nan = {};        // none: patterns of tensors to watch for NaN and infinity
+  std::optional<std::int64_t> save_interval = {};            // 500 (XGBoost 10); at least 1
+  std::optional<std::int64_t> start_step = {};               // 0
+  std::optional<std::int64_t> end_step = {};                 // no end
+  std::optional<std::vector<std::int64_t>> save_steps = {};  // none
+  std::optional<std::vector<std::string>> when_nan = {};     // none: patterns of tensors to watch for NaN and infinity
   bool operator==(const SaveConfigMode&) const = default;
 };
 
@@ -81,29 +81,29 @@ struct HookOptions {
   std::string worker = {};
 
   // An unset option is taken from the environment (TORNASOLE_<NAME>), else it has the default stated here.
-  std::optional<std::string> fsync = {};                          // "none"; "step"; "<n>s": group the syncs over n seconds
-  std::optional<WhenFull> when_full = {};                         // kDrop
-  std::optional<std::int64_t> queue_bytes = {};                   // 256 MiB
-  std::optional<std::int64_t> queue_wait_ms = {};                 // 250
-  std::optional<double> close_wait_s = {};                        // 5
-  std::optional<std::string> spool_dir = {};                      // none; for object stores
-  std::optional<std::int64_t> spool_bytes = {};                   // 1 GiB
-  std::optional<bool> readable_by_smdebug = {};                   // false: true widens the types smdebug cannot read
-  std::optional<bool> resume = {};                                // false: true continues a dead run in the same directory
-  std::optional<bool> shared = {};                                // false: true makes files readable by the group
-  std::optional<bool> flush_on_signal = {};                       // false: finish the queue on SIGTERM, SIGHUP, SIGINT
-  std::optional<bool> honour_stop = {};                           // true: look for stop_request.json at saved steps
-  std::optional<std::int64_t> reduce_threads = {};                // 1
-  std::optional<std::int64_t> max_bytes_per_step = {};            // no limit
-  std::optional<std::int64_t> max_bytes_per_run = {};             // no limit
-  std::optional<std::int64_t> keep_steps = {};                    // all; else the oldest published steps are removed
-  std::optional<std::int64_t> flight_recorder_steps = {};         // 0: off
-  std::optional<std::int64_t> flight_recorder_bytes = {};         // 64 MiB
-  std::optional<bool> flight_recorder_raw = {};                   // false: statistics only
-  std::optional<std::vector<std::string>> derived = {};           // none
-  std::optional<bool> capture_functional = {};                    // false
-  std::optional<bool> stable_names = {};                          // false
-  std::optional<std::vector<std::string>> rules = {};             // none
+  std::optional<std::string> fsync = {};                   // "none"; "step"; "<n>s": group the syncs over n seconds
+  std::optional<WhenFull> when_full = {};                  // kDrop
+  std::optional<std::int64_t> queue_bytes = {};            // 256 MiB
+  std::optional<std::int64_t> queue_wait_ms = {};          // 250
+  std::optional<double> close_wait_s = {};                 // 5
+  std::optional<std::string> spool_dir = {};               // none; for object stores
+  std::optional<std::int64_t> spool_bytes = {};            // 1 GiB
+  std::optional<bool> readable_by_smdebug = {};            // false: true widens the types smdebug cannot read
+  std::optional<bool> resume = {};                         // false: true continues a dead run in the same directory
+  std::optional<bool> shared = {};                         // false: true makes files readable by the group
+  std::optional<bool> flush_on_signal = {};                // false: finish the queue on SIGTERM, SIGHUP, SIGINT
+  std::optional<bool> honour_stop = {};                    // true: look for stop_request.json at saved steps
+  std::optional<std::int64_t> reduce_threads = {};         // 1
+  std::optional<std::int64_t> max_bytes_per_step = {};     // no limit
+  std::optional<std::int64_t> max_bytes_per_run = {};      // no limit
+  std::optional<std::int64_t> keep_steps = {};             // all; else the oldest published steps are removed
+  std::optional<std::int64_t> flight_recorder_steps = {};  // 0: off
+  std::optional<std::int64_t> flight_recorder_bytes = {};  // 64 MiB
+  std::optional<bool> flight_recorder_raw = {};            // false: statistics only
+  std::optional<std::vector<std::string>> derived = {};    // none
+  std::optional<bool> capture_functional = {};             // false
+  std::optional<bool> stable_names = {};                   // false
+  std::optional<std::vector<std::string>> rules = {};      // none
 
   LogHook log = log_to_stderr;  // nullptr is silence
 };

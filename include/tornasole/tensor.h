@@ -42,9 +42,9 @@ enum class DType : std::uint8_t {
 
 // Every type that has a fixed element size, in the order of their codes.
 inline constexpr std::array<DType, 17> kNumericDTypes = {
-    DType::kFloat32,    DType::kFloat64, DType::kInt32,  DType::kUint8,  DType::kInt16,      DType::kInt8,
-    DType::kComplex64,  DType::kInt64,   DType::kBool,   DType::kBfloat16, DType::kUint16,   DType::kComplex128,
-    DType::kFloat16,    DType::kUint32,  DType::kUint64, DType::kFloat8E5m2, DType::kFloat8E4m3fn};
+    DType::kFloat32,   DType::kFloat64, DType::kInt32,  DType::kUint8,      DType::kInt16,       DType::kInt8,
+    DType::kComplex64, DType::kInt64,   DType::kBool,   DType::kBfloat16,   DType::kUint16,      DType::kComplex128,
+    DType::kFloat16,   DType::kUint32,  DType::kUint64, DType::kFloat8E5m2, DType::kFloat8E4m3fn};
 
 // Bytes of one element; 0 for strings and for a value that is no DType.
 TORNASOLE_EXPORT std::size_t dtype_size(DType dtype) noexcept;
@@ -75,7 +75,7 @@ class TORNASOLE_EXPORT Shape {
   static constexpr std::size_t kInline = 8;
   std::size_t rank_ = 0;
   std::array<std::int64_t, kInline> inline_{};  // the first rank_ are set
-  std::vector<std::int64_t> heap_;            // all of them, when they do not fit
+  std::vector<std::int64_t> heap_;              // all of them, when they do not fit
 };
 
 // The DType of a C++ element type.
@@ -164,7 +164,8 @@ class TORNASOLE_EXPORT TensorView {
 class TORNASOLE_EXPORT Tensor {
  public:
   Tensor() = default;
-  Tensor(DType dtype, Shape shape, std::string bytes) : dtype_(dtype), shape_(std::move(shape)), bytes_(std::move(bytes)) {}
+  Tensor(DType dtype, Shape shape, std::string bytes)
+      : dtype_(dtype), shape_(std::move(shape)), bytes_(std::move(bytes)) {}
   explicit Tensor(std::vector<std::string> texts, Shape shape);
   // A row-major copy.
   explicit Tensor(const TensorView& view);

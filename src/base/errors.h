@@ -65,8 +65,8 @@ Error error_from_current_exception() noexcept;
   auto result = (expression);                               \
   if (!result.ok()) return std::move(result).error();       \
   declaration = std::move(result).value()
-#define TORNASOLE_CHECK(expression)                                        \
-  do {                                                                     \
-    auto tornasole_check = (expression);                                   \
-    if (!tornasole_check.ok()) return std::move(tornasole_check).error();  \
+#define TORNASOLE_CHECK(expression)                                       \
+  do {                                                                    \
+    auto tornasole_check = (expression);                                  \
+    if (!tornasole_check.ok()) return std::move(tornasole_check).error(); \
   } while (false)

@@ -70,7 +70,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     keys_.back() = std::move(text);
     return true;
   }
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const nlohmann::json::exception& what) override {
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& what) override {
     error_ = what.what();
     return false;
   }

@@ -28,7 +28,9 @@ class Json {
   // Null when the value is of another type.
   const bool* as_bool() const noexcept { return std::get_if<bool>(&value_); }
   const std::int64_t* as_int() const noexcept { return std::get_if<std::int64_t>(&value_); }
-  const double* as_double() const noexcept { return std::get_if<double>(&value_); }  // written with . or e, or too large
+  const double* as_double() const noexcept {
+    return std::get_if<double>(&value_);
+  }  // written with . or e, or too large
   const std::string* as_string() const noexcept { return std::get_if<std::string>(&value_); }
   const Array* as_array() const noexcept { return std::get_if<Array>(&value_); }
   const Object* as_object() const noexcept { return std::get_if<Object>(&value_); }

@@ -79,9 +79,11 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const Decoded next = decode_one(text);
     if (!next.is_good) {
-      for (const char bad : text.substr(0, next.length)) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(bad));
+      for (const char bad : text.substr(0, next.length))
+        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(bad));
     } else if (is_unsafe_to_print(next.code_point)) {
-      out += next.code_point < 0x100 ? fmt::format("\\x{:02x}", next.code_point) : fmt::format("\\u{:04x}", next.code_point);
+      out += next.code_point < 0x100 ? fmt::format("\\x{:02x}", next.code_point)
+                                     : fmt::format("\\u{:04x}", next.code_point);
     } else {
       out += text.substr(0, next.length);
     }

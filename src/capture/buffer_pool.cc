@@ -9,7 +9,7 @@
 namespace tornasole::capture {
 namespace {
 
-constexpr std::size_t kGrain = std::size_t{64} << 10;      // capacities are multiples of this
+constexpr std::size_t kGrain = std::size_t{64} << 10;  // capacities are multiples of this
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 std::byte* allocate(std::size_t capacity) noexcept {

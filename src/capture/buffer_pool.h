@@ -58,10 +58,10 @@ class BufferPool {
 
   const std::size_t limit_bytes_;  // constant
   mutable std::mutex mutex_;
-  std::vector<Free> free_;       // guarded by mutex_; oldest first
-  std::size_t free_bytes_ = 0;   // guarded by mutex_
-  std::size_t used_bytes_ = 0;   // guarded by mutex_
-  std::size_t peak_bytes_ = 0;   // guarded by mutex_
+  std::vector<Free> free_;      // guarded by mutex_; oldest first
+  std::size_t free_bytes_ = 0;  // guarded by mutex_
+  std::size_t used_bytes_ = 0;  // guarded by mutex_
+  std::size_t peak_bytes_ = 0;  // guarded by mutex_
 };
 
 }  // namespace tornasole::capture

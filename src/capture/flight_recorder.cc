@@ -40,8 +40,8 @@ std::vector<RecordedStep> FlightRecorder::take() {
 
 void FlightRecorder::shrink() {
   // The step that is open is given up last: half a step is of no use.
-  while (!steps_.empty() && (static_cast<std::int64_t>(steps_.size()) > max_steps_ ||
-                             static_cast<std::int64_t>(bytes_) > max_bytes_)) {
+  while (!steps_.empty() &&
+         (static_cast<std::int64_t>(steps_.size()) > max_steps_ || static_cast<std::int64_t>(bytes_) > max_bytes_)) {
     bytes_ -= steps_.front().bytes;
     if (steps_.size() == 1) is_open_ = false;
     steps_.pop_front();

@@ -63,10 +63,10 @@ class Health {
 
   const Options options_;  // constant
   mutable std::mutex mutex_;
-  Counts counts_;                                // guarded by mutex_
-  std::set<std::string, std::less<>> reported_;  // guarded by mutex_
+  Counts counts_;                                    // guarded by mutex_
+  std::set<std::string, std::less<>> reported_;      // guarded by mutex_
   std::map<std::string, int, std::less<>> repeats_;  // guarded by mutex_
-  std::optional<Error> first_error_;             // guarded by mutex_
+  std::optional<Error> first_error_;                 // guarded by mutex_
 };
 
 }  // namespace tornasole::capture

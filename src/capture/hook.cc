@@ -106,7 +106,9 @@ void StepScope::end() noexcept {
   due_ = false;
 }
 
-void StepScope::save_view(std::string_view name, const TensorView& tensor) noexcept { state_->save(serial_, name, tensor); }
+void StepScope::save_view(std::string_view name, const TensorView& tensor) noexcept {
+  state_->save(serial_, name, tensor);
+}
 
 void StepScope::save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept {
   state_->save_numbered(serial_, module, is_input, tensor);

@@ -24,7 +24,8 @@ inline bool HookState::takes_calls(const char* call) noexcept {
   if (!is_closed_.load(std::memory_order_relaxed)) return true;
   if (!is_late_call_reported_.exchange(true)) {
     try {
-      health_->log(LogLevel::kWarning, fmt::format("{} after the hook was closed; it and later calls are ignored", call));
+      health_->log(LogLevel::kWarning,
+                   fmt::format("{} after the hook was closed; it and later calls are ignored", call));
     } catch (...) {
       health_->log(LogLevel::kWarning, "a call after the hook was closed is ignored");
     }

@@ -43,13 +43,15 @@ void HookState::report_coverage_locked(bool is_final) {
     health_->log(LogLevel::kWarning, text);
   }
   if (is_final && health_->counts().due == 0 && !infos_.empty()) {
-    health_->log(LogLevel::kWarning,
-                 fmt::format("nothing was saved: {} names were offered at due steps and no saved collection contains them ({})",
-                             infos_.size(), join(unclaimed_)));
+    health_->log(
+        LogLevel::kWarning,
+        fmt::format("nothing was saved: {} names were offered at due steps and no saved collection contains them ({})",
+                    infos_.size(), join(unclaimed_)));
   }
 }
 
 CaptureReport HookState::report() {
+  if (is_inert()) return {};
   const std::lock_guard lock(mutex_);
   const Health::Counts counts = health_->counts();
   CaptureReport report;

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
+#include "capture/copy_elements.h"
 #include "capture/hook_guard.h"
 #include "capture/hook_state.h"
 #include "format/event.h"
@@ -17,7 +18,7 @@ namespace tornasole::capture {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = std::size_t{64} << 10;
-constexpr std::size_t kSmallBytes = std::size_t{16} << 10;   // gathered in chunks
+constexpr std::size_t kSmallBytes = std::size_t{16} << 10;  // gathered in chunks
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 constexpr std::int64_t kMillisecondNs = 1'000'000;
@@ -159,8 +160,9 @@ void HookState::save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, 
   if (info.is_bad || step_.is_lost) return;
   if (tensor.dtype() != DType::kString && (tensor.size_bytes() < 0 || dtype_size(tensor.dtype()) == 0 ||
                                            (tensor.data() == nullptr && tensor.size_bytes() > 0))) {
-    health_->value_dropped("bad_value", invalid_error("'{}' has no elements of a known type and shape ({} {})",
-                                                      *info.name, dtype_name(tensor.dtype()), tensor.shape().to_string()));
+    health_->value_dropped("bad_value",
+                           invalid_error("'{}' has no elements of a known type and shape ({} {})", *info.name,
+                                         dtype_name(tensor.dtype()), tensor.shape().to_string()));
     return;
   }
   if (step_.is_recording) record_locked(info, tensor);
@@ -168,7 +170,8 @@ void HookState::save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, 
   if (!step_.has_due) return;
   if (!info.is_seen_due) {
     info.is_seen_due = true;
-    if (!plan_->order(info.id, all_bits_).is_wanted && unclaimed_.size() < kMaxUnclaimed) unclaimed_.push_back(*info.name);
+    if (!plan_->order(info.id, all_bits_).is_wanted && unclaimed_.size() < kMaxUnclaimed)
+      unclaimed_.push_back(*info.name);
   }
   Work work = make_work_locked(info, step_.due, tensor);
   if (work.is_empty()) return;
@@ -186,8 +189,8 @@ void HookState::watch_locked(NameInfo& info, const TensorView& tensor) {
   if (!is_trigger && !plan_->order(info.id, step_.watching).is_wanted) return;
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(tensor.size_bytes(), 0));
   if (step_.held_bytes + bytes > static_cast<std::size_t>(config_.queue_bytes)) {
-    health_->value_dropped("hold_full", io_error("'{}': the values kept for when_nan exceed queue_bytes ({})", *info.name,
-                                                 config_.queue_bytes));
+    health_->value_dropped("hold_full", io_error("'{}': the values kept for when_nan exceed queue_bytes ({})",
+                                                 *info.name, config_.queue_bytes));
     return;
   }
   step_.held_bytes += bytes;
@@ -212,10 +215,10 @@ void HookState::record_locked(NameInfo& info, const TensorView& tensor) {
 void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
   if (!start_step_locked()) return;
   if (config_.dry_run) {
-    health_->log(LogLevel::kInfo, fmt::format("dry run: would save '{}' ({} {}) in mode {} at step {}{}", *work.name,
-                                              dtype_name(tensor.dtype()), tensor.shape().to_string(),
-                                              mode_name(step_.id.mode), step_.id.mode_step,
-                                              work.save_raw ? "" : ", reduced"));
+    health_->log(LogLevel::kInfo,
+                 fmt::format("dry run: would save '{}' ({} {}) in mode {} at step {}{}", *work.name,
+                             dtype_name(tensor.dtype()), tensor.shape().to_string(), mode_name(step_.id.mode),
+                             step_.id.mode_step, work.save_raw ? "" : ", reduced"));
   }
   if (work.save_shape) push_shape_locked(work.serial, work.name, tensor.shape());
   if (!work.reductions.empty() || work.is_metric) {
@@ -242,8 +245,8 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
       push_small_locked(work.serial, named->second, wide ? view_of(*wide, &texts) : number, work.wall_time);
     }
     if (!reduced.skipped.empty() && warned_names_.insert(work.name).second) {
-      health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved", *work.name,
-                                                   dtype_name(tensor.dtype()), tensor.shape().to_string(),
+      health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved",
+                                                   *work.name, dtype_name(tensor.dtype()), tensor.shape().to_string(),
                                                    reduction_name(reduced.skipped.front())));
     }
     if (work.is_metric && config_.in_sagemaker) {
@@ -295,11 +298,12 @@ void HookState::push_copy(std::unique_lock<std::mutex>& lock, const Work& work, 
   Buffer buffer = writer_->queue().take_buffer(bytes, limits, &waited_ns);
   const bool is_taken = static_cast<bool>(buffer);
   if (is_taken) {
-    tensor.copy_to(buffer.data());
+    copy_elements(tensor, buffer.data());
     const std::string_view content = as_bytes(buffer, 0, bytes);
-    writer_->push(ValueJob{work.serial, work.name, tensor.dtype(), tensor.shape(), work.wall_time, content,
-                           std::move(buffer), {}},
-                  bytes);
+    writer_->push(
+        ValueJob{
+            work.serial, work.name, tensor.dtype(), tensor.shape(), work.wall_time, content, std::move(buffer), {}},
+        bytes);
   }
   lock.lock();
   --in_flight_;
@@ -388,11 +392,12 @@ void HookState::push_texts_locked(const Work& work, const TensorView& tensor) {
   Buffer charge;
   if (tensor.size_bytes() > static_cast<std::int64_t>(kSmallBytes)) {
     std::int64_t waited_ns = 0;
-    charge = writer_->queue().take_buffer(static_cast<std::size_t>(tensor.size_bytes()), wait_limits_locked(work.serial),
-                                          &waited_ns);
+    charge = writer_->queue().take_buffer(static_cast<std::size_t>(tensor.size_bytes()),
+                                          wait_limits_locked(work.serial), &waited_ns);
     note_wait_locked(work.serial, waited_ns);
     if (!charge) {
-      lose_step_locked(work.serial, "queue_full", queue_full_error(work, static_cast<std::size_t>(tensor.size_bytes())));
+      lose_step_locked(work.serial, "queue_full",
+                       queue_full_error(work, static_cast<std::size_t>(tensor.size_bytes())));
       return;
     }
   }
@@ -414,23 +419,25 @@ bool HookState::spend_locked(std::uint64_t serial, const std::string& name, DTyp
                              std::uint64_t bytes) {
   if (step_.is_lost || step_.id.serial != serial) return false;
   const format::EventHeader header = {name, step_.id.global_step, step_.id.mode, step_.id.mode_step, 1.0};
-  const std::uint64_t record = dtype == DType::kString ? bytes + name.size() + 128
-                                                       : format::event_record_bytes(header, dtype, shape, bytes);
+  const std::uint64_t record =
+      dtype == DType::kString ? bytes + name.size() + 128 : format::event_record_bytes(header, dtype, shape, bytes);
   if (record >= format::kMaxRecordBytes) {
-    health_->value_dropped("too_large", io_error("'{}' is {} bytes; one value must stay below {}", name, bytes,
-                                                 format::kMaxRecordBytes));
+    health_->value_dropped(
+        "too_large", io_error("'{}' is {} bytes; one value must stay below {}", name, bytes, format::kMaxRecordBytes));
     push_shape_locked(serial, keep_name_locked(name), shape);
     return false;
   }
   const auto cost = static_cast<std::int64_t>(record);
   if (config_.max_bytes_per_step && step_.bytes + cost > *config_.max_bytes_per_step) {
-    lose_step_locked(serial, "budget_step", io_error("step {} would exceed max_bytes_per_step ({})", step_.id.global_step,
-                                                     *config_.max_bytes_per_step));
+    lose_step_locked(
+        serial, "budget_step",
+        io_error("step {} would exceed max_bytes_per_step ({})", step_.id.global_step, *config_.max_bytes_per_step));
     return false;
   }
   if (config_.max_bytes_per_run && run_bytes_ + step_.bytes + cost > *config_.max_bytes_per_run) {
-    lose_step_locked(serial, "budget_run", io_error("step {} would exceed max_bytes_per_run ({})", step_.id.global_step,
-                                                    *config_.max_bytes_per_run));
+    lose_step_locked(
+        serial, "budget_run",
+        io_error("step {} would exceed max_bytes_per_run ({})", step_.id.global_step, *config_.max_bytes_per_run));
     return false;
   }
   step_.bytes += cost;
@@ -453,7 +460,8 @@ void HookState::lose_value_locked(const Work& work, const TensorView& tensor, st
 JobQueue::WaitLimits HookState::wait_limits_locked(std::uint64_t serial) const {
   if (config_.when_full == WhenFull::kBlock) return {INT64_MAX, kStalledNs};
   // A due step may wait so long, and all of them together for a twentieth of the run so far.
-  const std::int64_t of_step = config_.queue_wait_ms * kMillisecondNs - (step_.id.serial == serial ? step_.waited_ns : 0);
+  const std::int64_t of_step =
+      config_.queue_wait_ms * kMillisecondNs - (step_.id.serial == serial ? step_.waited_ns : 0);
   const std::int64_t of_run = (clock_->monotonic_ns() - start_ns_) / 20 - total_wait_ns_;
   return {std::max<std::int64_t>(0, std::min(of_step, of_run)), INT64_MAX};
 }

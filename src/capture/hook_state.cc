@@ -1,6 +1,9 @@
 #include "capture/hook_state.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -30,6 +33,23 @@ Status check_supported(const config::Config& config) {
   if (!config.derived.empty()) return unsupported_error("derived: derived statistics are not available yet");
   if (!config.rules.empty()) return unsupported_error("rules: rules inside the training are not available yet");
   return {};
+}
+
+// The user's log hook, and besides it the file that SMDEBUG_LOG_PATH names.
+Result<LogHook> make_log(const config::Config& config, LogHook log) {
+  if (config.log_off) return LogHook();
+  if (!config.log_path) return log;
+  // Shared: the hook is copied with every copy of the function.
+  const std::shared_ptr<std::FILE> file(std::fopen(config.log_path->c_str(), "ae"), [](std::FILE* open) {
+    if (open != nullptr) std::fclose(open);
+  });
+  if (file == nullptr) return errno_error(errno, fmt::format("the log file '{}'", *config.log_path));
+  return LogHook([file, log = std::move(log)](LogLevel level, std::string_view message) {
+    constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
+    std::fprintf(file.get(), "%s: %s\n", kNames[static_cast<std::size_t>(level)], printable(message).c_str());
+    std::fflush(file.get());
+    if (log) log(level, message);
+  });
 }
 
 RunIdentity make_identity(const config::Config& config, const Clock& clock, bool is_resumed) {
@@ -80,9 +100,9 @@ HookState::HookState(config::Config config, std::shared_ptr<Health> health, plan
 Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHook log, HookDependencies dependencies) {
   TORNASOLE_CHECK(check_supported(config));
   const Clock* clock = dependencies.clock != nullptr ? dependencies.clock : &system_clock();
-  auto health = std::make_shared<Health>(Health::Options{.log = config.log_off ? LogHook() : std::move(log),
-                                                         .log_level = config.log_level,
-                                                         .is_strict = config.strict});
+  TORNASOLE_TRY(LogHook sink, make_log(config, std::move(log)));
+  auto health = std::make_shared<Health>(
+      Health::Options{.log = std::move(sink), .log_level = config.log_level, .is_strict = config.strict});
   for (const std::string& warning : config.warnings) health->log(LogLevel::kWarning, warning);
   if (config.tensorboard_dir) {
     health->log(LogLevel::kWarning, "TensorBoard output is not available yet: export_tensorboard is ignored");
@@ -134,6 +154,7 @@ HookState::~HookState() { unregister_hook(this); }
 // ---- collections
 
 Status HookState::change_collection(std::string_view name, const std::function<Status(plan::Collection&)>& change) {
+  if (is_inert()) return {};
   const std::lock_guard lock(mutex_);
   plan::Collection& collection = collections_.get(name);
   plan::Collection changed = collection;
@@ -149,6 +170,7 @@ Status HookState::change_collection(std::string_view name, const std::function<S
 }
 
 plan::Collection HookState::collection(std::string_view name) {
+  if (is_inert()) return plan::Collection{.name = std::string(name)};
   const std::lock_guard lock(mutex_);
   if (plan_) plan_->publish_names();
   const plan::Collection* found = collections_.find(name);
@@ -156,6 +178,7 @@ plan::Collection HookState::collection(std::string_view name) {
 }
 
 std::vector<std::string> HookState::collection_names() {
+  if (is_inert()) return {};
   const std::lock_guard lock(mutex_);
   std::vector<std::string> names;
   for (const plan::Collection& collection : collections_.all()) names.push_back(collection.name);
@@ -163,7 +186,8 @@ std::vector<std::string> HookState::collection_names() {
 }
 
 bool HookState::needs_export_locked() const {
-  return !is_exported_ || exported_version_ != collections_.version() || exported_names_ != infos_.size() + scalar_names_.size();
+  return !is_exported_ || exported_version_ != collections_.version() ||
+         exported_names_ != infos_.size() + scalar_names_.size();
 }
 
 std::shared_ptr<const format::CollectionsFile> HookState::export_collections_locked() {
@@ -197,18 +221,22 @@ void HookState::set_facts(const StepFacts& facts) noexcept {
 }
 
 Mode HookState::mode() noexcept {
+  if (is_inert()) return Mode::kGlobal;  // the lock may be held for ever
   const std::lock_guard lock(mutex_);
   return mode_;
 }
 std::int64_t HookState::step() noexcept {
+  if (is_inert()) return -1;
   const std::lock_guard lock(mutex_);
   return global_step_;
 }
 std::int64_t HookState::mode_step(Mode mode) noexcept {
+  if (is_inert()) return -1;
   const std::lock_guard lock(mutex_);
   return mode_steps_[mode_index(mode)];
 }
 std::int64_t HookState::last_saved_step() noexcept {
+  if (is_inert()) return -1;
   const std::lock_guard lock(mutex_);
   return last_saved_;
 }

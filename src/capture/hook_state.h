@@ -69,7 +69,8 @@ class HookState {
   void save_numbered(std::uint64_t serial, std::string_view module, bool is_input, const TensorView& tensor) noexcept;
   bool wants(std::uint64_t serial, std::string_view name) noexcept;
   void save_scalar(std::string_view name, double value, const ScalarOptions& options) noexcept;
-  void save_tensor(std::string_view name, const TensorView& tensor, std::span<const std::string_view> collections) noexcept;
+  void save_tensor(std::string_view name, const TensorView& tensor,
+                   std::span<const std::string_view> collections) noexcept;
 
   // Runs `change` on the collection (created if need be) and has the plan made anew at the next step.
   Status change_collection(std::string_view name, const std::function<Status(plan::Collection&)>& change);
@@ -195,7 +196,8 @@ class HookState {
   void push_stream(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void push_texts_locked(const Work& work, const TensorView& tensor);
   void push_shape_locked(std::uint64_t serial, const std::string* name, const Shape& shape);
-  bool spend_locked(std::uint64_t serial, const std::string& name, DType dtype, const Shape& shape, std::uint64_t bytes);
+  bool spend_locked(std::uint64_t serial, const std::string& name, DType dtype, const Shape& shape,
+                    std::uint64_t bytes);
   void lose_step_locked(std::uint64_t serial, std::string_view cause, const Error& why);
   void lose_value_locked(const Work& work, const TensorView& tensor, std::string_view cause, std::string_view what);
   void finish_chunk_locked();
@@ -232,9 +234,9 @@ class HookState {
   plan::CollectionBits all_bits_;
   std::array<std::int64_t, 4> next_due_{};  // by mode_index: nothing is due before this mode step
   std::unordered_map<std::string, NameInfo, NameHash, std::equal_to<>> infos_;  // by the name as it was given
-  std::unordered_map<std::string, const std::string*> scalar_names_;
+  std::unordered_map<std::string, const std::string*, NameHash, std::equal_to<>> scalar_names_;
   std::set<const std::string*> warned_names_;  // told once that not everything of them could be saved
-  std::deque<std::string> own_names_;  // in a dry run there is no writer to keep them
+  std::deque<std::string> own_names_;          // in a dry run there is no writer to keep them
 
   Mode mode_ = Mode::kGlobal;
   std::int64_t global_step_ = -1;

@@ -42,6 +42,7 @@ void HookState::precompute_locked() {
 }
 
 Status HookState::prepare() {
+  if (is_inert()) return {};
   const std::lock_guard lock(mutex_);
   return prepare_locked();
 }
@@ -134,7 +135,8 @@ bool HookState::start_step_locked() {
   if (config_.dry_run) return true;
   if (!writer_->accepts_step()) {
     step_.is_lost = true;
-    health_->step_dropped("off", io_error("capture is off: {} could not be written to", writer_->store().description()));
+    health_->step_dropped("off",
+                          io_error("capture is off: {} could not be written to", writer_->store().description()));
     return false;
   }
   writer_->push(StepStartJob{step_.id}, 0, /*wake=*/true);
@@ -216,11 +218,12 @@ void HookState::save_scalar(std::string_view name, double value, const ScalarOpt
     const std::lock_guard lock(mutex_);
     if (!is_writer_) return;
     if (scalars_.size() >= kMaxPendingScalars) {
-      health_->value_dropped("scalars_full", io_error("{} scalars wait for a step that is saved; '{}' and later ones are lost",
-                                                      scalars_.size(), printable(name)));
+      health_->value_dropped("scalars_full",
+                             io_error("{} scalars wait for a step that is saved; '{}' and later ones are lost",
+                                      scalars_.size(), printable(name)));
       return;
     }
-    const auto known = scalar_names_.find(std::string(name));
+    const auto known = scalar_names_.find(name);
     const std::string* stored = nullptr;
     if (known != scalar_names_.end()) {
       stored = known->second;
@@ -262,7 +265,8 @@ void HookState::flush_late_scalars_locked(std::unique_lock<std::mutex>& lock) {
   const std::int64_t number = last_saved_ >= global_step_ ? global_step_ + 1 : std::max<std::int64_t>(0, global_step_);
   const bool is_new = number > global_step_;
   step_ = OpenStep{};
-  step_.id = {++serial_, number, is_new ? Mode::kGlobal : mode_, is_new ? number : std::max<std::int64_t>(0, mode_steps_[mode_index(mode_)])};
+  step_.id = {++serial_, number, is_new ? Mode::kGlobal : mode_,
+              is_new ? number : std::max<std::int64_t>(0, mode_steps_[mode_index(mode_)])};
   step_.has_due = true;
   end_step_locked(lock, /*is_partial=*/false);
 }
@@ -294,8 +298,9 @@ void HookState::save_tensor(std::string_view name, const TensorView& tensor,
     } else if (tensors_.size() < kMaxPendingTensors) {
       tensors_.push_back({std::string(name), Tensor(tensor)});  // saved in the step that begins next, if it is due then
     } else {
-      health_->value_dropped("tensors_full", io_error("{} tensors wait for a step to begin; '{}' and later ones are lost",
-                                                      tensors_.size(), printable(name)));
+      health_->value_dropped(
+          "tensors_full", io_error("{} tensors wait for a step to begin; '{}' and later ones are lost", tensors_.size(),
+                                   printable(name)));
     }
   });
 }
@@ -339,8 +344,7 @@ void HookState::write_recorded_locked() {
       }
     }
     if (step_.is_lost || config_.dry_run) continue;
-    writer_->push(StepEndJob{step_.id, false, recorded.facts, {},
-                             is_exported_ ? nullptr : export_collections_locked()},
+    writer_->push(StepEndJob{step_.id, false, recorded.facts, {}, is_exported_ ? nullptr : export_collections_locked()},
                   0, /*wake=*/true);
   }
   step_ = OpenStep{};

@@ -41,7 +41,8 @@ Buffer JobQueue::take_buffer(std::size_t bytes, const WaitLimits& limits, std::i
       progress_at = now;
     }
     *waited_ns = now - start;
-    if (buffer || *waited_ns >= limits.max_wait_ns || now - progress_at >= limits.max_without_progress_ns) return buffer;
+    if (buffer || *waited_ns >= limits.max_wait_ns || now - progress_at >= limits.max_without_progress_ns)
+      return buffer;
     const std::int64_t rest = std::min(limits.max_wait_ns - *waited_ns, kSliceNs);
     space_ready_.wait_for(lock, std::chrono::nanoseconds(rest));
   }
@@ -59,7 +60,9 @@ bool JobQueue::pop_all(std::vector<Job>* jobs, std::int64_t wait_ns) {
 
 void JobQueue::notify_space() {
   // Taken so that a taker between its look and its wait does not miss the call.
-  { const std::lock_guard lock(mutex_); }
+  {
+    const std::lock_guard lock(mutex_);
+  }
   space_ready_.notify_all();
 }
 

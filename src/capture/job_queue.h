@@ -25,7 +25,7 @@ class JobQueue {
   void push(Job job, std::size_t bytes, bool wake);
   // How long a taker may wait, and what counts as the store standing still.
   struct WaitLimits {
-    std::int64_t max_wait_ns = 0;           // in all; INT64_MAX: as long as there is progress
+    std::int64_t max_wait_ns = 0;  // in all; INT64_MAX: as long as there is progress
     std::int64_t max_without_progress_ns = 0;
   };
   // A buffer of that size; an empty one when the limits are exceeded. Adds the time waited to *waited_ns.
@@ -47,9 +47,9 @@ class JobQueue {
   std::mutex mutex_;
   std::condition_variable jobs_ready_;
   std::condition_variable space_ready_;
-  std::vector<Job> jobs_;           // guarded by mutex_
-  std::size_t pending_bytes_ = 0;   // guarded by mutex_
-  bool wake_ = false;               // guarded by mutex_
+  std::vector<Job> jobs_;          // guarded by mutex_
+  std::size_t pending_bytes_ = 0;  // guarded by mutex_
+  bool wake_ = false;              // guarded by mutex_
   std::atomic<std::uint64_t> progress_ = 0;
 };
 

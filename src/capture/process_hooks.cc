@@ -87,10 +87,12 @@ void serve_signals(int read_end) {
       std::size_t count = 0;
       for (const HookState* hook : registry().hooks) count += hook->config().flush_on_signal ? 1 : 0;
       for (HookState* hook : registry().hooks) {
-        if (hook->config().flush_on_signal) hook->flush_for_signal(signal_number, kSignalSeconds / static_cast<double>(count));
+        if (hook->config().flush_on_signal)
+          hook->flush_for_signal(signal_number, kSignalSeconds / static_cast<double>(count));
       }
     }
-    const auto at = static_cast<std::size_t>(std::find(kSignals.begin(), kSignals.end(), signal_number) - kSignals.begin());
+    const auto at =
+        static_cast<std::size_t>(std::find(kSignals.begin(), kSignals.end(), signal_number) - kSignals.begin());
     if (at < kSignals.size()) sigaction(signal_number, &earlier_actions[at], nullptr);
     kill(getpid(), signal_number);
   }
@@ -132,12 +134,12 @@ Status watch_signals() {
   signal_pipe = ends[1];
   std::thread(serve_signals, ends[0]).detach();
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    struct sigaction earlier {};
+    struct sigaction earlier{};
     if (sigaction(kSignals[i], nullptr, &earlier) != 0) return errno_error(errno, "flush_on_signal: sigaction");
     earlier_actions[i] = earlier;
     // A signal that is ignored stays ignored.
     if ((earlier.sa_flags & SA_SIGINFO) == 0 && earlier.sa_handler == SIG_IGN) continue;
-    struct sigaction ours {};
+    struct sigaction ours{};
     ours.sa_handler = tornasole_on_signal;
     ours.sa_flags = SA_RESTART;
     sigemptyset(&ours.sa_mask);

@@ -17,7 +17,9 @@ constexpr std::size_t kGatherBytes = std::size_t{64} << 10;
 constexpr std::size_t kFlushBytes = std::size_t{512} << 10;
 
 std::string_view view(const std::array<char, 4>& bytes) { return {bytes.data(), bytes.size()}; }
-std::string_view view(const std::array<char, format::kRecordHeaderBytes>& bytes) { return {bytes.data(), bytes.size()}; }
+std::string_view view(const std::array<char, format::kRecordHeaderBytes>& bytes) {
+  return {bytes.data(), bytes.size()};
+}
 
 std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 

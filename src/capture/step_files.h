@@ -64,12 +64,12 @@ class StepFiles {
   std::string event_path_;
   std::string index_path_;
   std::unique_ptr<store::PendingFile> event_file_;
-  std::string gathered_;         // encoded records that have not been appended yet
-  std::uint64_t offset_ = 0;     // end of the event file, gathered records included
+  std::string gathered_;      // encoded records that have not been appended yet
+  std::uint64_t offset_ = 0;  // end of the event file, gathered records included
   format::Index index_;
   std::uint64_t index_bytes_ = 0;
 
-  std::uint64_t stream_rest_ = 0;   // content bytes still to come
+  std::uint64_t stream_rest_ = 0;  // content bytes still to come
   std::uint32_t stream_crc_ = 0;
   std::uint64_t stream_length_ = 0;
   const std::string* stream_name_ = nullptr;

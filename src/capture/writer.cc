@@ -12,7 +12,7 @@ namespace tornasole::capture {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kFlushNs = 50'000'000;           // gathered values leave the process after this long
+constexpr std::int64_t kFlushNs = 50'000'000;  // gathered values leave the process after this long
 constexpr std::int64_t kHeartbeatNs = 10 * kSecondNs;
 constexpr std::int64_t kRetryNs = 60 * kSecondNs;
 constexpr int kFailuresUntilOff = 5;
@@ -23,7 +23,7 @@ void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::du
 }  // namespace
 
 Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock,
-               RunIdentity identity, std::shared_ptr<Health> health)
+               const RunIdentity& identity, std::shared_ptr<Health> health)
     : config_(config),
       store_(std::move(store)),
       clock_(clock),
@@ -120,7 +120,8 @@ std::int64_t Writer::wait_ns() const {
   const std::int64_t age = clock_->monotonic_ns() - last_health_ns_;
   const bool is_changed = run_.has_begun() && health_->counts().changes != published_changes_;
   std::int64_t wait = std::max(kFlushNs, (is_changed ? kSecondNs : kHeartbeatNs) - age);
-  if (!held_.empty()) wait = std::min(wait, std::max(kFlushNs, static_cast<std::int64_t>(config_.fsync_interval_s * 0.25e9)));
+  if (!held_.empty())
+    wait = std::min(wait, std::max(kFlushNs, static_cast<std::int64_t>(config_.fsync_interval_s * 0.25e9)));
   return wait;
 }
 
@@ -142,7 +143,7 @@ void Writer::handle(Job* job) {
   }
 }
 
-void Writer::check_current(Status status) {
+void Writer::check_current(const Status& status) {
   queue_.note_progress();
   if (!status.ok()) step_failed(status.error().code == ErrorCode::kIo ? "io" : "write", status.error());
 }
@@ -158,8 +159,9 @@ void Writer::step_failed(std::string_view cause, const Error& error) {
   health_->step_dropped(cause, make_error(error.code, error.kind, "step {}: {}", step, error.message));
   if (++failures_in_a_row_ < kFailuresUntilOff) return;
   if (off_until_ns_.exchange(clock_->monotonic_ns() + kRetryNs) == 0) {
-    health_->note("off", io_error("{} steps in a row could not be written to {}; capture is off, one step a minute is tried",
-                                  failures_in_a_row_, store_->description()));
+    health_->note("off",
+                  io_error("{} steps in a row could not be written to {}; capture is off, one step a minute is tried",
+                           failures_in_a_row_, store_->description()));
   }
 }
 
@@ -249,9 +251,8 @@ void Writer::handle_job(StepEndJob& job) {
 }
 
 Status Writer::publish(StepFiles* files, const StepEndJob& end) {
-  return files->publish({.is_partial = end.is_partial,
-                         .facts = end.facts,
-                         .sync = config_.fsync != config::FsyncPolicy::kNone});
+  return files->publish(
+      {.is_partial = end.is_partial, .facts = end.facts, .sync = config_.fsync != config::FsyncPolicy::kNone});
 }
 
 void Writer::publish_held() {

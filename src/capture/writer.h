@@ -36,7 +36,7 @@ namespace tornasole::capture {
 
 class Writer : public std::enable_shared_from_this<Writer> {
  public:
-  Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock, RunIdentity identity,
+  Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock, const RunIdentity& identity,
          std::shared_ptr<Health> health);
   ~Writer();
 
@@ -78,7 +78,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void handle_job(FlushJob& job);
   void handle_job(CloseJob& job);
   bool is_current(std::uint64_t serial) const noexcept { return current_ && current_->id().serial == serial; }
-  void check_current(Status status);
+  void check_current(const Status& status);
   void step_failed(std::string_view cause, const Error& error);
 
   Status ensure_begun();
@@ -100,26 +100,26 @@ class Writer : public std::enable_shared_from_this<Writer> {
   const std::shared_ptr<Health> health_;  // shared with the hook, which outlives or precedes the thread's end
 
   JobQueue queue_;
-  std::deque<std::string> names_;  // guarded by the hook's mutex
+  std::deque<std::string> names_;               // guarded by the hook's mutex
   std::atomic<std::int64_t> off_until_ns_ = 0;  // 0: on
   std::atomic<bool> is_refused_ = false;        // the directory belongs to somebody else: off for good
   std::atomic<bool> is_stop_requested_ = false;
 
   std::mutex mutex_;
   std::condition_variable idle_;
-  std::thread thread_;                // guarded by mutex_
-  std::uint64_t pushed_ = 0;          // guarded by mutex_
-  std::uint64_t handled_ = 0;         // guarded by mutex_
-  bool has_ended_ = false;            // guarded by mutex_
+  std::thread thread_;         // guarded by mutex_
+  std::uint64_t pushed_ = 0;   // guarded by mutex_
+  std::uint64_t handled_ = 0;  // guarded by mutex_
+  bool has_ended_ = false;     // guarded by mutex_
 
   // writer thread only
   RunDirectory run_;
   const std::string worker_;
   std::optional<StepFiles> current_;
-  std::uint64_t stream_ = 0;               // the stream that is open in current_, 0 if none
-  std::vector<Job> deferred_;              // jobs that came while a stream was open
+  std::uint64_t stream_ = 0;   // the stream that is open in current_, 0 if none
+  std::vector<Job> deferred_;  // jobs that came while a stream was open
   std::vector<Finished> held_;
-  std::deque<std::int64_t> published_;     // steps, oldest first; only with keep_steps
+  std::deque<std::int64_t> published_;  // steps, oldest first; only with keep_steps
   std::int64_t last_published_ = -1;
   int failures_in_a_row_ = 0;
   std::int64_t last_sync_ns_ = 0;

@@ -1,7 +1,11 @@
 #include "plan/glob.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "plan/python_tokens.h"
 
@@ -12,6 +16,33 @@ namespace {
 using Kind = RegexNode::Kind;
 
 constexpr std::size_t kMaxLines = 8;
+
+// Where `text`, which is not empty, occurs first at or after `from`; npos if nowhere. Names are short: a search by first
+// and last byte beats one that has to prepare itself.
+std::size_t find_text(std::string_view name, std::string_view text, std::size_t from) noexcept {
+  if (name.size() < text.size() || from > name.size() - text.size()) return name.npos;
+  const std::size_t last_start = name.size() - text.size();
+  std::size_t at = from;
+#ifdef __SSE2__
+  const __m128i first = _mm_set1_epi8(text.front());
+  const __m128i last = _mm_set1_epi8(text.back());
+  // A whole block of starts, with the ends of their texts, lies inside the name.
+  for (; at + 15 <= last_start; at += 16) {
+    const char* block = name.data() + at;
+    const __m128i starts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block));
+    const __m128i ends = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + text.size() - 1));
+    const __m128i both = _mm_and_si128(_mm_cmpeq_epi8(starts, first), _mm_cmpeq_epi8(ends, last));
+    for (auto hits = static_cast<unsigned>(_mm_movemask_epi8(both)); hits != 0; hits &= hits - 1) {
+      const auto place = at + static_cast<std::size_t>(std::countr_zero(hits));
+      if (std::memcmp(name.data() + place, text.data(), text.size()) == 0) return place;
+    }
+  }
+#endif
+  for (; at <= last_start; ++at) {
+    if (name[at] == text.front() && std::memcmp(name.data() + at, text.data(), text.size()) == 0) return at;
+  }
+  return name.npos;
+}
 
 bool is_surrogate(std::uint32_t code) noexcept { return code >= 0xD800 && code <= 0xDFFF; }
 bool is_plain_literal(const RegexNode& node) noexcept {
@@ -179,9 +210,8 @@ std::size_t Glob::find(const Segment& segment, std::string_view name, std::size_
   const std::string_view anchor = std::string_view(segment.text).substr(segment.anchor_offset, segment.anchor_length);
   std::size_t search_from = from + segment.anchor_offset;
   while (search_from + anchor.size() <= name.size()) {
-    const void* found = memmem(name.data() + search_from, name.size() - search_from, anchor.data(), anchor.size());
-    if (found == nullptr) return name.npos;
-    const auto place = static_cast<std::size_t>(static_cast<const char*>(found) - name.data());
+    const std::size_t place = find_text(name, anchor, search_from);
+    if (place == name.npos) return name.npos;
     if (matches_at(segment, name, place - segment.anchor_offset)) return place - segment.anchor_offset;
     search_from = place + 1;
   }

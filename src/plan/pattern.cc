@@ -159,11 +159,13 @@ Pattern::~Pattern() = default;
 const std::string& Pattern::text() const noexcept { return compiled_->text; }
 const std::string& Pattern::literal() const noexcept { return compiled_->literal; }
 
-Match Pattern::search(std::string_view name) const noexcept {
+SearchedName::SearchedName(std::string_view text) noexcept
+    : text_(text), has_line_feed_(!text.empty() && std::memchr(text.data(), '\n', text.size()) != nullptr) {}
+
+Match Pattern::search(const SearchedName& searched) const noexcept {
   const Compiled& compiled = *compiled_;
-  if (compiled.glob && std::memchr(name.data(), '\n', name.size()) == nullptr) {
-    return compiled.glob->search(name) ? Match::kYes : Match::kNo;
-  }
+  const std::string_view name = searched.text();
+  if (compiled.glob && !searched.has_line_feed()) return compiled.glob->search(name) ? Match::kYes : Match::kNo;
   if (!compiled.required.empty() && name.find(compiled.required) == name.npos) return Match::kNo;
   return name.size() <= compiled.max_jit_name ? compiled.search_jit(name) : compiled.search_guarded(name);
 }

@@ -76,26 +76,26 @@ NameId Plan::name_id(std::string_view name) {
   return {found.id};
 }
 
-bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, std::string_view name) {
+bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, const SearchedName& name) {
   for (UsedPattern* used : list) {
     const Match match = used->pattern.search(name);
     if (match == Match::kYes) return true;
     if (match == Match::kLimit && !used->has_hit_limit) {
       used->has_hit_limit = true;
       limit_reports.push_back(fmt::format("pattern \"{}\": the match on \"{}\" took too many steps and counts as none",
-                                          printable(used->pattern.text()), printable(name.substr(0, 100))));
+                                          printable(used->pattern.text()), printable(name.text().substr(0, 100))));
     }
   }
   return false;
 }
 
 void Plan::State::resolve(std::uint32_t id) {
-  const std::string_view name = names.name(id);
+  const SearchedName name(names.name(id));
   if (members.size() < (std::size_t{id} + 1) * words) members.resize((std::size_t{id} + 1) * words);
   std::uint64_t* bits = members.data() + std::size_t{id} * words;
   std::fill_n(bits, words, 0);
   if (!explicit_names.empty()) {
-    if (const auto listed = explicit_names.find(name); listed != explicit_names.end()) {
+    if (const auto listed = explicit_names.find(name.text()); listed != explicit_names.end()) {
       std::ranges::copy(listed->second, bits);
     }
   }
@@ -124,19 +124,20 @@ const SaveOrder& Plan::order(NameId name, const CollectionBits& due) {
   if (state.words == 1) {
     const std::uint64_t word = due.empty() ? 0 : members[0] & due[0];
     if (word == 0) return state.nothing;
-    if (state.last_order != nullptr && word == state.last_word) return *state.last_order;
-    state.last_word = word;
+    State::Recent& recent = state.recent[(word * 0x9E3779B97F4A7C15U) >> 60];
+    if (recent.word == word) return *recent.order;
     state.scratch.assign(1, word);
-  } else {
-    state.scratch.resize(state.words);
-    for (std::size_t i = 0; i < state.words; ++i) state.scratch[i] = i < due.size() ? members[i] & due[i] : 0;
-    if (!any(state.scratch)) return state.nothing;
+    recent = {word, &state.find_order(state.scratch)};
+    return *recent.order;
   }
-  auto known = state.orders.find(state.scratch);
-  if (known == state.orders.end()) {
-    known = state.orders.emplace(state.scratch, state.make_order(state.scratch)).first;
-  }
-  state.last_order = &known->second;
+  state.scratch.resize(state.words);
+  for (std::size_t i = 0; i < state.words; ++i) state.scratch[i] = i < due.size() ? members[i] & due[i] : 0;
+  return any(state.scratch) ? state.find_order(state.scratch) : state.nothing;
+}
+
+const SaveOrder& Plan::State::find_order(const CollectionBits& due_members) {
+  auto known = orders.find(due_members);
+  if (known == orders.end()) known = orders.emplace(due_members, make_order(due_members)).first;
   return known->second;
 }
 
@@ -187,7 +188,7 @@ CollectionBits Plan::watched_by(NameId name, Mode mode, const CollectionBits& wa
     for (std::size_t w = 0; w < owners.size() && w < watching.size(); ++w) is_asked |= (owners[w] & watching[w]) != 0;
     if (!is_asked) continue;
     if (watched == State::Watched::kUnknown) {
-      const bool matches = state.matches_any(state.watch_lists[i].patterns, state.names.name(name.value));
+      const bool matches = state.matches_any(state.watch_lists[i].patterns, SearchedName(state.names.name(name.value)));
       watched = matches ? State::Watched::kYes : State::Watched::kNo;
       is_new |= matches;
     }

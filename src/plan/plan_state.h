@@ -74,8 +74,12 @@ struct Plan::State {
   // What to do follows from the due collections a name belongs to, and few such sets occur in a run.
   std::map<CollectionBits, SaveOrder> orders = {};
   SaveOrder nothing = {};
-  std::uint64_t last_word = 0;  // memo of the last answer, while there are at most 64 collections
-  const SaveOrder* last_order = nullptr;
+  // While there are at most 64 collections: the orders of the last few sets, by a few bits of their hash.
+  struct Recent {
+    std::uint64_t word = 0;
+    const SaveOrder* order = nullptr;
+  };
+  std::array<Recent, 16> recent = {};
   CollectionBits scratch = {};
 
   std::vector<std::string> limit_reports = {};
@@ -87,8 +91,9 @@ struct Plan::State {
   void count_schedules();
   void index_explicit_names();
   bool is_blocked(const Collection& collection, Mode mode) const noexcept;
-  bool matches_any(const std::vector<UsedPattern*>& list, std::string_view name);
+  bool matches_any(const std::vector<UsedPattern*>& list, const SearchedName& name);
   void resolve(std::uint32_t id);
+  const SaveOrder& find_order(const CollectionBits& due_members);
   SaveOrder make_order(const CollectionBits& due_members) const;
 };
 

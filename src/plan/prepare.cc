@@ -181,7 +181,7 @@ void Plan::State::count_schedules() {
     }
     members = std::move(wider);
     orders.clear();
-    last_order = nullptr;
+    recent = {};
     for (auto& [name, bits] : explicit_names) bits.resize(words);
   }
   for (std::size_t mode = 0; mode < distinct_schedules.size(); ++mode) {

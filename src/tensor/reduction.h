@@ -15,12 +15,10 @@ namespace tornasole {
 enum class ReductionKind : std::uint8_t { kMin, kMax, kMedian, kMean, kStd, kVariance, kSum, kProd, kL1, kL2 };
 
 inline constexpr std::array<ReductionKind, 10> kAllReductionKinds = {
-    ReductionKind::kMin, ReductionKind::kMax,      ReductionKind::kMedian, ReductionKind::kMean, ReductionKind::kStd,
+    ReductionKind::kMin,      ReductionKind::kMax, ReductionKind::kMedian, ReductionKind::kMean, ReductionKind::kStd,
     ReductionKind::kVariance, ReductionKind::kSum, ReductionKind::kProd,   ReductionKind::kL1,   ReductionKind::kL2};
 
-constexpr bool is_norm(ReductionKind kind) noexcept {
-  return kind == ReductionKind::kL1 || kind == ReductionKind::kL2;
-}
+constexpr bool is_norm(ReductionKind kind) noexcept { return kind == ReductionKind::kL1 || kind == ReductionKind::kL2; }
 
 struct Reduction {
   ReductionKind kind = ReductionKind::kMean;

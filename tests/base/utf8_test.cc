@@ -29,7 +29,9 @@ TEST(Utf8, BadSequencesAreReplacedAndGoodOnesKept) {
 
 TEST(Utf8, PrintableEscapesWhatATerminalWouldObey) {
   EXPECT_EQ(printable("a\x1b[31m\n"), "a\\x1b[31m\\x0a");
-  EXPECT_EQ(printable("\xE2\x80\xAE" "x"), "\\u202ex");
+  EXPECT_EQ(printable("\xE2\x80\xAE"
+                      "x"),
+            "\\u202ex");
   EXPECT_EQ(printable("\xFF"), "\\xff");
   EXPECT_EQ(printable("\xC3\xA4"), "\xC3\xA4");
 }

@@ -102,7 +102,8 @@ TEST_F(HookTest, TheGlobalModeFollowsTheStepsOfTheOthers) {
 TEST_F(HookTest, StepsChosenByTheCallerMayJump) {
   {
     Hook hook = open({.save_config = {.save_interval = 10}, .save_all = true});
-    for (const std::int64_t round : {0, 10, 25, 40, 30}) hook.begin_step(Mode::kTrain, GlobalStep{round}).save("x", kValues);
+    for (const std::int64_t round : {0, 10, 25, 40, 30})
+      hook.begin_step(Mode::kTrain, GlobalStep{round}).save("x", kValues);
     hook.begin_step(Mode::kTrain, GlobalStep{-1}).save("x", kValues);
     hook.begin_step(Mode::kTrain, GlobalStep{10}).save("x", kValues);  // published already
     EXPECT_TRUE(hook.close().ok() == false);
@@ -215,11 +216,14 @@ TEST_F(HookTest, ScalarsWaitForASavedStep) {
   ASSERT_EQ(step_numbers(store_), (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(steps.at(3).index.mode, Mode::kGlobal);
   EXPECT_EQ(values_of<double>(steps.at(3).values.at("scalar/late")), std::vector<double>{7});
-  EXPECT_EQ(read_collections(store_).at("scalars").tensor_names, (std::vector<std::string>{"scalar/acc", "scalar/late"}));
+  EXPECT_EQ(read_collections(store_).at("scalars").tensor_names,
+            (std::vector<std::string>{"scalar/acc", "scalar/late"}));
 }
 
 TEST_F(HookTest, AScalarBeforeTheFirstStepIsWrittenAtStepZero) {
-  { open(every_step()).save_scalar("early", 1); }
+  {
+    open(every_step()).save_scalar("early", 1);
+  }
   EXPECT_EQ(step_numbers(store_), std::vector<std::int64_t>{0});
 }
 
@@ -245,7 +249,8 @@ TEST_F(HookTest, SaveTensorMakesAndIncludesItsCollections) {
 TEST_F(HookTest, WhenNanSavesTheWholeStepOnATrigger) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   {
-    Hook hook = open({.save_config = {.save_interval = 10, .when_nan = {{"^loss$"}}}, .include_collections = {"weights"}});
+    Hook hook =
+        open({.save_config = {.save_interval = 10, .when_nan = {{"^loss$"}}}, .include_collections = {"weights"}});
     for (int i = 0; i < 4; ++i) {
       auto step = hook.begin_step(Mode::kTrain);
       step.save("fc.weight", kValues);
@@ -276,8 +281,15 @@ TEST_F(HookTest, TheFlightRecorderWritesTheStepsBeforeTheEvent) {
 }
 
 TEST_F(HookTest, BadNamesAreCountedAndOthersRoundTrip) {
-  const std::vector<std::string> good = {"../../x", "/",          "a\nb",        "\x1b[31m", std::string("nul\0x", 5),
-                                         "<script>", std::string(5000, 'n'), "\xE2\x80\xAE" "bidi"};
+  const std::vector<std::string> good = {"../../x",
+                                         "/",
+                                         "a\nb",
+                                         "\x1b[31m",
+                                         std::string("nul\0x", 5),
+                                         "<script>",
+                                         std::string(5000, 'n'),
+                                         "\xE2\x80\xAE"
+                                         "bidi"};
   {
     Hook hook = open(every_step());
     auto step = hook.begin_step(Mode::kTrain);
@@ -381,7 +393,8 @@ TEST_F(HookTest, InputsAndOutputsOfAModuleAreNumberedOn) {
       step.save_input("relu", kValues);
     }
   }
-  EXPECT_EQ(read_steps(store_).at(1).order, (std::vector<std::string>{"relu_output_0", "relu_output_1", "relu_input_0"}));
+  EXPECT_EQ(read_steps(store_).at(1).order,
+            (std::vector<std::string>{"relu_output_0", "relu_output_1", "relu_input_0"}));
 }
 
 TEST_F(HookTest, AValueLargerThanTheQueueIsStreamed) {
@@ -416,7 +429,8 @@ TEST_F(HookTest, ManyThreadsSaveIntoOneStep) {
       for (int t = 0; t < kThreads; ++t) {
         threads.emplace_back([&, t] {
           for (int k = 0; k < 5; ++k) {
-            step.save(std::to_string(t) + "/" + std::to_string(k), std::vector<int>(static_cast<std::size_t>(k * 3000 + 1), t));
+            step.save(std::to_string(t) + "/" + std::to_string(k),
+                      std::vector<int>(static_cast<std::size_t>(k * 3000 + 1), t));
           }
           hook.save_scalar("s" + std::to_string(t), t);
         });

@@ -34,7 +34,8 @@ std::vector<Sample> make_samples() {
   for (const DType dtype : kNumericDTypes) {
     const std::size_t item = dtype_size(dtype);
     const std::string name(dtype_name(dtype));
-    for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{3, 5}, Shape{2, 1, 3, 1, 2, 1, 1, 2, 2, 1}, Shape{20000}}) {
+    for (const Shape& shape :
+         {Shape{}, Shape{1}, Shape{7}, Shape{3, 5}, Shape{2, 1, 3, 1, 2, 1, 1, 2, 2, 1}, Shape{20000}}) {
       const auto count = static_cast<std::size_t>(shape.element_count());
       samples.push_back({name + shape.to_string(), dtype, random_bytes(random, count * item, dtype), shape, {}, {}});
     }

@@ -36,7 +36,7 @@ class Snippets(ProgramTest):
         self.assertGreater(len(names), 30)
         for name in names:
             with self.subTest(name):
-                self.assertIn(f"`{name}`" if " " not in name else name, self.page)
+                self.assertTrue((f"`{name}`" if " " not in name else name) in self.page, name)
 
 
 if __name__ == "__main__":

@@ -298,9 +298,23 @@ class Interop(unittest.TestCase):
         (copy / "index/000000000/000000000007_worker_0.json").write_text(text)
         self.assertTrue(compare(copy, self.trials["modes"], self.blob))
 
+    def test_the_examples_in_c_and_cxx_write_equal_runs(self):
+        if OPTIONS.examples is None:
+            self.skipTest("the examples are not built")
+        runs = []
+        for program in OPTIONS.examples:
+            directory = self.work / pathlib.Path(program).name
+            subprocess.run([program, directory], check=True, stdout=subprocess.DEVNULL, timeout=60)
+            runs.append(read_trial(directory))
+        self.assertEqual(runs[0], runs[1])
+        names = {name for name, _, _ in runs[0]["values"]}
+        self.assertEqual(names, {"weight", "loss", "scalar/final_weight"})
+        self.assertEqual([step for step, _, _ in runs[0]["steps"]], [0, 2, 4, 6, 8, 9])
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--writer", required=True, help="the program interop_writer")
+    parser.add_argument("--examples", nargs=2, help="the programs tornasole_minimal and tornasole_minimal_c")
     OPTIONS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

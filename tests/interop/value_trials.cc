@@ -33,6 +33,13 @@ Trial exact_types(const std::string& root) {
       step.save(name, view_of(sample));
       run.expect(name, i, sample);
     }
+    if (i == 0) {
+      // Neither its length nor its place is a round number.
+      const Sample large = random_sample(DType::kUint8, {(std::int64_t{17} << 20) + 13}, &random);
+      const std::string shifted = "x" + large.bytes;
+      step.save("type/large", TensorView(DType::kUint8, shifted.data() + 1, Shape(large.shape)));
+      run.expect("type/large", 0, large);
+    }
     step.save("type/string", TensorView::strings(views));
     run.expect_texts("type/string", i, texts);
     step.save("type/one_string", TensorView::strings(std::span(views).subspan(2, 1)));

@@ -487,17 +487,17 @@ def row_32(world):
 
 def row_33(world):
     """patterns."""
-    return run_tests(world, "plan_test", "*Limit*:*Runaway*:*Invalid*")
+    return run_tests(world, "plan_test", "Pattern.*:Limits.*")
 
 
 def row_34(world):
     """configuration, mutated."""
-    return run_tests(world, "config_test", "*Mutat*")
+    return run_tests(world, "config_test", "Mutations.*")
 
 
 def row_35(world):
     """links and permissions."""
-    return run_tests(world, "store_test", "*Link*:*Victim*:*Umask*:*Permission*:*Modes*")
+    return run_tests(world, "store_test", "*LocalPermissions*:*Traps*:*Links*")
 
 
 def row_37(world):

@@ -1,5 +1,5 @@
-// A training loop that can be hurt: killed, starved, cut off from its disk. It logs each finished step by one write and,
-// as its last line, a hash of its weights, which must not depend on what happened to the capture.
+// A training loop that can be hurt: killed, starved, cut off from its disk. It logs each finished step by one write
+// and, as its last line, a hash of its weights, which must not depend on what happened to the capture.
 //
 //   survival_train --out DIR --log FILE [--steps N] [--tensors N] [--bytes N] [--think-ms N] [--threads N] [--fork N]
 //                  [--store SPEC] [--fsync P] [--when-full P] [--queue-bytes N] [--flush-on-signal] [--resume]
@@ -204,7 +204,8 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", exception.what());
     return 7;
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() - close_seconds;
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() - close_seconds;
   std::printf("seconds %.6f close %.3f rss_kib %ld hash %016llx\n", seconds, close_seconds, resident_kib(),
               static_cast<unsigned long long>(training.hash()));
   return 0;
