@@ -107,14 +107,17 @@ class Runner:
             self.add(job, f"{nanoseconds:.1f} ns", "-", "-", target, limit_ns is None or nanoseconds <= limit_ns)
 
     def patterns(self):
-        """10,000 names met for the first time; patterns_bench and patterns_peer.py print {"seconds": ...}."""
+        """10,000 names met for the first time."""
         if not (self.options.bin / "patterns_bench").exists() or not (HERE / "patterns_peer.py").exists():
             return
-        ours, peer = [], []
+        ours, peer, members = [], [], set()
         for _ in range(self.options.repeats):
             for answer, results in ((self.ours("patterns_bench"), ours), (self.peer("patterns_peer.py"), peer)):
                 if answer is not None:
                     results.append(answer["seconds"])
+                    members.add(answer["members"])
+        if len(members) > 1:
+            self.notes.append(f"patterns: the contenders found {sorted(members)} members, so they did not do the same work")
         if ours and peer:
             ours, peer = statistics.median(ours), statistics.median(peer)
             self.add("10,000 names, first pass", shown_time(ours), shown_time(peer), f"{peer / ours:.1f} x", "40 x",

@@ -46,3 +46,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 takes values inside std::variant and std::optional for null or unset when it inlines them.
   target_compile_options(tornasole_flags INTERFACE -Wno-null-dereference -Wno-maybe-uninitialized)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # libstdc++ 12 deprecates a function that its own std::ranges::stable_sort calls.
+  target_compile_options(tornasole_flags INTERFACE -Wno-deprecated-declarations)
+endif()

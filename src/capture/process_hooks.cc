@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,6 +22,7 @@ namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGTERM, SIGHUP, SIGINT};
 constexpr double kSignalSeconds = 1.5;
+constexpr int kSignalWaitMs = 1800;
 
 struct Registry {
   std::mutex mutex;
@@ -35,6 +38,8 @@ Registry& registry() {
 
 // What the signal handler touches; it may touch nothing else.
 int signal_pipe = -1;
+std::atomic<unsigned> signals_served = 0;
+static_assert(std::atomic<unsigned>::is_always_lock_free);
 std::array<struct sigaction, 3> earlier_actions{};
 
 void before_fork() { registry().mutex.lock(); }
@@ -68,17 +73,26 @@ void prepare_process_locked() {
 
 extern "C" void tornasole_on_signal(int signal_number) {
   const int saved_errno = errno;
+  const unsigned served = signals_served.load();
   const auto byte = static_cast<unsigned char>(signal_number);
   if (signal_pipe < 0 || write(signal_pipe, &byte, 1) != 1) {
     // A child that inherited the handler, or no thread to hear it: the signal does what it did before us.
     signal(signal_number, SIG_DFL);
     raise(signal_number);
+  } else {
+    // The training stands still meanwhile: a step that it finished now would come too late for the flush.
+    const timespec millisecond = {0, 1'000'000};
+    for (int waited = 0; signals_served.load() == served && waited < kSignalWaitMs; ++waited)
+      nanosleep(&millisecond, nullptr);
   }
   errno = saved_errno;
 }
 
 // Flushes every hook that asked for it, then lets the signal do what it would have done without us.
 void serve_signals(int read_end) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // the handler that was there before runs where it always did
   unsigned char byte = 0;
   while (read(read_end, &byte, 1) == 1) {
     const int signal_number = byte;
@@ -94,7 +108,9 @@ void serve_signals(int read_end) {
     const auto at =
         static_cast<std::size_t>(std::find(kSignals.begin(), kSignals.end(), signal_number) - kSignals.begin());
     if (at < kSignals.size()) sigaction(signal_number, &earlier_actions[at], nullptr);
+    // Pending before the handler returns, so that not one instruction of the training lies between.
     kill(getpid(), signal_number);
+    signals_served.fetch_add(1);
   }
 }
 

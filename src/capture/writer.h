@@ -36,8 +36,8 @@ namespace tornasole::capture {
 
 class Writer : public std::enable_shared_from_this<Writer> {
  public:
-  Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock, const RunIdentity& identity,
-         std::shared_ptr<Health> health);
+  Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock,
+         const RunIdentity& identity, std::shared_ptr<Health> health);
   ~Writer();
 
   // ---- hook's side

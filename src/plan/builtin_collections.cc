@@ -25,22 +25,17 @@ constexpr Builtin kPytorch[] = {
 };
 // Without a framework there are no modules to name outputs after: a value saved as `loss` is the loss.
 constexpr Builtin kCpp[] = {
-    {"all", nullptr},
-    {"default", nullptr},
-    {"weights", kParameterWeight},
-    {"biases", kParameterBias},
-    {"gradients", kGradient},
-    {"losses", "(^|/)[Ll]oss$|[Ll]oss_(?!input).*output"},
+    {"all", nullptr},           {"default", nullptr},     {"weights", kParameterWeight},
+    {"biases", kParameterBias}, {"gradients", kGradient}, {"losses", "(^|/)[Ll]oss$|[Ll]oss_(?!input).*output"},
 };
 constexpr Builtin kMxnet[] = {
     {"all", nullptr},           {"default", nullptr},     {"weights", kParameterWeight},
     {"biases", kParameterBias}, {"gradients", kGradient}, {"losses", ".*loss[^_]*_(?!input).*output"},
 };
 constexpr Builtin kTensorflow[] = {
-    {"all", nullptr},        {"default", nullptr}, {"weights", nullptr}, {"biases", kParameterBias},
-    {"gradients", nullptr},  {"losses", nullptr},  {"metrics", nullptr}, {"inputs", nullptr},
-    {"outputs", nullptr},    {"layers", nullptr},  {"sm_metrics", nullptr},
-    {"optimizer_variables", nullptr},
+    {"all", nullptr},       {"default", nullptr}, {"weights", nullptr},    {"biases", kParameterBias},
+    {"gradients", nullptr}, {"losses", nullptr},  {"metrics", nullptr},    {"inputs", nullptr},
+    {"outputs", nullptr},   {"layers", nullptr},  {"sm_metrics", nullptr}, {"optimizer_variables", nullptr},
 };
 constexpr Builtin kXgboost[] = {
     {"all", nullptr},
@@ -140,9 +135,7 @@ bool must_be_named(Framework framework, std::string_view name) noexcept {
   if (name == "optimizer_variables") return framework != Framework::kTensorflow;
   return is_one_of(name, {"optimizer_gradients", "derived"});
 }
-bool is_training_only(std::string_view name) noexcept {
-  return is_one_of(name, {"gradients", "optimizer_variables"});
-}
+bool is_training_only(std::string_view name) noexcept { return is_one_of(name, {"gradients", "optimizer_variables"}); }
 bool is_always_raw(std::string_view name) noexcept {
   return is_scalar_collection(name) || name == "tensorflow_summaries";
 }

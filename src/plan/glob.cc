@@ -17,8 +17,8 @@ using Kind = RegexNode::Kind;
 
 constexpr std::size_t kMaxLines = 8;
 
-// Where `text`, which is not empty, occurs first at or after `from`; npos if nowhere. Names are short: a search by first
-// and last byte beats one that has to prepare itself.
+// Where `text`, which is not empty, occurs first at or after `from`; npos if nowhere. Names are short: a search by
+// first and last byte beats one that has to prepare itself.
 std::size_t find_text(std::string_view name, std::string_view text, std::size_t from) noexcept {
   if (name.size() < text.size() || from > name.size() - text.size()) return name.npos;
   const std::size_t last_start = name.size() - text.size();

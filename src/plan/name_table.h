@@ -24,7 +24,7 @@ class NameTable {
 
  private:
   struct Slot {
-    std::uint32_t tag = 0;     // upper half of the hash: spares the comparison with most other names
+    std::uint32_t tag = 0;          // upper half of the hash: spares the comparison with most other names
     std::uint32_t id_plus_one = 0;  // 0: free
   };
   std::string_view store(std::string_view name);

@@ -126,8 +126,8 @@ struct Pattern::Compiled {
 
 Result<Pattern> Pattern::compile(std::string_view python_pattern) {
   if (python_pattern.size() > kMaxPatternBytes) {
-    return invalid_error("pattern \"{}...\" has {} bytes; at most {} are allowed", printable(python_pattern.substr(0, 40)),
-                         python_pattern.size(), kMaxPatternBytes);
+    return invalid_error("pattern \"{}...\" has {} bytes; at most {} are allowed",
+                         printable(python_pattern.substr(0, 40)), python_pattern.size(), kMaxPatternBytes);
   }
   const auto refuse = [&](const std::string& why) {
     return invalid_error("pattern \"{}\" is not valid: {}", printable(python_pattern), why);
@@ -175,9 +175,8 @@ Match Pattern::Compiled::search_jit(std::string_view name) const noexcept {
   if (!data) data.reset(pcre2_match_data_create_from_pattern(code.get(), nullptr));
   if (!data) return Match::kLimit;
   // The quick entry does not look at the encoding, which plain ASCII has right.
-  const int found = is_ascii(name)
-                        ? pcre2_jit_match(code.get(), units(name), name.size(), 0, 0, data.get(), nullptr)
-                        : pcre2_match(code.get(), units(name), name.size(), 0, 0, data.get(), nullptr);
+  const int found = is_ascii(name) ? pcre2_jit_match(code.get(), units(name), name.size(), 0, 0, data.get(), nullptr)
+                                   : pcre2_match(code.get(), units(name), name.size(), 0, 0, data.get(), nullptr);
   MatchData(spare_match_data.exchange(data.release(), std::memory_order_release));
   if (found >= 0) return Match::kYes;
   if (found == PCRE2_ERROR_JIT_STACKLIMIT) return search_guarded(name);

@@ -36,7 +36,7 @@ struct Plan::State {
     Collection* collection = nullptr;
     std::vector<UsedPattern*> include = {};
     std::vector<UsedPattern*> exclude = {};
-    std::size_t published = 0;  // how many of `matched` are in tensor_names
+    std::size_t published = 0;                // how many of `matched` are in tensor_names
     std::vector<std::uint32_t> matched = {};  // names that belong to it by pattern, in the order seen
   };
   // One list of when_nan patterns; many collections share the hook's.
@@ -66,9 +66,9 @@ struct Plan::State {
   std::size_t watched_published = 0;
 
   NameTable names = {};
-  std::size_t words = 0;                        // 64-bit words of a CollectionBits
-  std::vector<std::uint64_t> members = {};      // `words` per name
-  std::vector<Watched> watched = {};            // one per name and watch list
+  std::size_t words = 0;                    // 64-bit words of a CollectionBits
+  std::vector<std::uint64_t> members = {};  // `words` per name
+  std::vector<Watched> watched = {};        // one per name and watch list
   std::unordered_map<std::string, CollectionBits, StringHash, std::equal_to<>> explicit_names = {};
 
   // What to do follows from the due collections a name belongs to, and few such sets occur in a run.

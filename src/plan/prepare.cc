@@ -55,7 +55,8 @@ Result<Plan> Plan::prepare(const config::Config& config, Collections* collection
   }
 
   const bool saves_all = collections->included().contains("all");
-  if (Collection& all = collections->get("all"); saves_all && std::ranges::find(all.include_regex, ".*") == all.include_regex.end()) {
+  if (Collection& all = collections->get("all");
+      saves_all && std::ranges::find(all.include_regex, ".*") == all.include_regex.end()) {
     all.include_regex.emplace_back(".*");
   }
   const Status prepared = [&]() -> Status {

@@ -139,7 +139,8 @@ std::vector<CodeRange> add_case_variants(std::vector<CodeRange> ranges, bool is_
   const std::vector<CasePair>& pairs = case_pairs();
   for (auto first = pairs.begin(); first != pairs.end();) {
     const std::uint32_t representative = first->representative;
-    const auto last = std::find_if(first, pairs.end(), [&](const CasePair& p) { return p.representative != representative; });
+    const auto last =
+        std::find_if(first, pairs.end(), [&](const CasePair& p) { return p.representative != representative; });
     const bool is_touched = contains(given, representative) ||
                             std::any_of(first, last, [&](const CasePair& p) { return contains(given, p.code); });
     if (is_touched) {
@@ -192,8 +193,8 @@ bool is_python_identifier(std::string_view utf8) noexcept {
                     &error_offset, nullptr),
       &pcre2_code_free);
   if (!code) return false;
-  const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(
-      pcre2_match_data_create(1, nullptr), &pcre2_match_data_free);
+  const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(pcre2_match_data_create(1, nullptr),
+                                                                                 &pcre2_match_data_free);
   return data && pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(utf8.data()), utf8.size(), 0, 0, data.get(),
                              nullptr) >= 0;
 }

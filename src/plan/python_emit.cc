@@ -20,8 +20,8 @@ constexpr std::string_view kNothing = "[^\\x{0}-\\x{10FFFF}]";  // one character
 
 // str.isspace()
 constexpr CodeRange kSpaces[] = {{0x09, 0x0D},     {0x1C, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},
-                                        {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
-                                        {0x205F, 0x205F}, {0x3000, 0x3000}};
+                                 {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
+                                 {0x205F, 0x205F}, {0x3000, 0x3000}};
 constexpr CodeRange kAsciiSpaces[] = {{0x09, 0x0D}, {0x20, 0x20}};
 constexpr CodeRange kAsciiDigits[] = {{'0', '9'}};
 constexpr CodeRange kAsciiWords[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
@@ -183,9 +183,7 @@ class Emitter {
       case '$': out_ += item.flags.multiline ? "(?![^\\n])" : "$"; return;
       case 'A': out_ += "^"; return;
       case 'Z': out_ += "\\z"; return;
-      case 'b':
-        fmt::format_to(std::back_inserter(out_), "(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word);
-        return;
+      case 'b': fmt::format_to(std::back_inserter(out_), "(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word); return;
       default:
         // Python finds no place in an empty name, not even one that is no boundary.
         fmt::format_to(std::back_inserter(out_), "(?:(?<={0})(?={0})|(?<!{0})(?!{0})(?!^\\z))", word);

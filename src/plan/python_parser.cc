@@ -133,8 +133,7 @@ Result<RegexNode> PythonParser::parse_escape(Token token, const Context& context
     return RegexNode{.kind = Kind::kAt, .flags = context.flags, .position = static_cast<char>(letter)};
   }
   if (is_in(U"dDsSwW", letter)) {
-    return RegexNode{
-        .kind = Kind::kSet, .flags = context.flags, .items = {{.category = static_cast<char>(letter)}}};
+    return RegexNode{.kind = Kind::kSet, .flags = context.flags, .items = {{.category = static_cast<char>(letter)}}};
   }
   if (letter >= U'1' && letter <= U'9') return parse_number_escape({letter}, context);
   if (letter == U'0') return literal(to_number(tokens_.get_while(2, kOctal), 8), context.flags);

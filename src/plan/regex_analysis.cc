@@ -104,8 +104,8 @@ void find_runs(const RegexSequence& sequence, bool look_everywhere, const Keep& 
     if (node.kind == Kind::kAt) continue;
     if (node.kind == Kind::kLook && !look_everywhere) continue;
     finish();
-    const bool is_certain = node.kind == Kind::kGroup || node.kind == Kind::kAtomic ||
-                            (node.kind == Kind::kRepeat && node.min > 0);
+    const bool is_certain =
+        node.kind == Kind::kGroup || node.kind == Kind::kAtomic || (node.kind == Kind::kRepeat && node.min > 0);
     if (look_everywhere || (is_certain && node.branches.size() == 1)) {
       for (const RegexSequence& branch : node.branches) find_runs(branch, look_everywhere, keep, longest);
     }

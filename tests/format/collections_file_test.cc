@@ -91,7 +91,7 @@ TEST(CollectionsFile, DecodesWhatItEncoded) {
           if (random() % 3 == 0) continue;
           schedule = StoredSchedule{.save_interval = small(), .start_step = small(), .when_nan = texts()};
           if (random() % 2 == 0) schedule->end_step = random();
-          schedule->save_steps.assign(random() % 3, random());
+          schedule->save_steps.assign(random() % 3, small());
         }
       }
       file.collections.push_back(std::move(collection));

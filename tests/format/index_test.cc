@@ -94,7 +94,7 @@ Index random_index(std::mt19937& random) {
   index.training = flag();
   index.grad_enabled = flag();
   index.backward_in_eval = flag();
-  if (random() % 2 == 0) index.optimizer_step = random();
+  if (random() % 2 == 0) index.optimizer_step = static_cast<std::int64_t>(random());
   if (random() % 2 == 0) index.grad_scale = static_cast<double>(random()) / 7;
   index.tensors.clear();
   for (std::size_t n = random() % 20; n > 0; --n) {
@@ -107,7 +107,8 @@ Index random_index(std::mt19937& random) {
   for (std::size_t n = random() % 5; n > 0; --n) {
     index.shapes.push_back(
         {.name = "s", .original_name = std::string(names[random() % std::size(names)]), .shape = {}});
-    for (std::size_t rank = random() % 10; rank > 0; --rank) index.shapes.back().shape.push_back(random());
+    for (std::size_t rank = random() % 10; rank > 0; --rank)
+      index.shapes.back().shape.push_back(static_cast<std::int64_t>(random()));
   }
   return index;
 }

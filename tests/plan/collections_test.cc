@@ -232,7 +232,9 @@ TEST(Collections, ABadPatternIsAnErrorThatNamesItAndItsPlace) {
   };
   Case cases[] = {
       {"of the hook", {.include_regex = {"a", "(b"}}, "include_regex: pattern \"(b\""},
-      {"of a collection", {.collections = {{.name = "mine", .include_regex = {"*"}}}}, "collection \"mine\", include_regex"},
+      {"of a collection",
+       {.collections = {{.name = "mine", .include_regex = {"*"}}}},
+       "collection \"mine\", include_regex"},
       {"of a watch", {}, "when_nan: pattern \"[\""},
   };
   cases[2].config.schedules[2].when_nan = {"["};

@@ -1,5 +1,5 @@
-// Answers the oracle test: reads lines {"pattern": ..., "names": [...]}, writes for each {"matches": "yn.l..."} (yes, no,
-// limit) or {"error": ...}.
+// Answers the oracle test: reads lines {"pattern": ..., "names": [...]}, writes for each {"matches": "yn.l..."} (yes,
+// no, limit) or {"error": ...}.
 
 #include <iostream>
 #include <string>

@@ -50,7 +50,8 @@ TEST(Pattern, ABadPatternNamesItselfThePlaceAndTheReason) {
       {"a\\h", R"~(pattern "a\h" is not valid: \h is no known escape at position 1)~"},
       {"ä\\1", R"~(pattern "ä\1" is not valid: there is no group 1 to refer to at position 2)~"},
       {"a**", R"~(pattern "a**" is not valid: a repetition cannot be repeated at position 2)~"},
-      {"(?<=a+)b", R"~(pattern "(?<=a+)b" is not valid: look-behind must match a fixed number of characters at position 0)~"},
+      {"(?<=a+)b",
+       R"~(pattern "(?<=a+)b" is not valid: look-behind must match a fixed number of characters at position 0)~"},
       {"a{3,2}", R"~(pattern "a{3,2}" is not valid: the least count is above the greatest at position 2)~"},
       {"[z-a]", R"~(pattern "[z-a]" is not valid: a range in a set runs backwards at position 1)~"},
   };

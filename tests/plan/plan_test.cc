@@ -60,14 +60,16 @@ TEST(Preparation, CompletesCollectionsFromTheHook) {
 }
 
 TEST(Preparation, XgboostSavesWholeTensorsAndSaysSoOnce) {
-  config::Config config{.framework = Framework::kXgboost, .reductions = only({{ReductionKind::kMean}}), .save_all = true};
+  config::Config config{
+      .framework = Framework::kXgboost, .reductions = only({{ReductionKind::kMean}}), .save_all = true};
   Prepared prepared = make_plan(config);
   EXPECT_THAT(prepared.plan->warnings(), ElementsAre(HasSubstr("XGBoost")));
   EXPECT_EQ(prepared.collections->find("trees")->reductions, ReductionSpec{});
 }
 
 TEST(Preparation, ACollectionThatSavesNothingIsWarnedOf) {
-  Prepared prepared = make_plan({.framework = Framework::kPytorch, .reductions = only({}), .include_collections = {"weights"}});
+  Prepared prepared =
+      make_plan({.framework = Framework::kPytorch, .reductions = only({}), .include_collections = {"weights"}});
   EXPECT_THAT(prepared.plan->warnings(), ElementsAre(HasSubstr("\"weights\" would save nothing")));
 }
 
@@ -178,7 +180,9 @@ TEST(Order, CombinesTheDueCollectionsOfATensor) {
   const Case cases[] = {
       {"nothing due", {}, {}},
       {"due elsewhere only", {"weights"}, {}},
-      {"one collection's reductions", {"z"}, {.is_wanted = true, .reductions = {max, mean}, .histogram_collection = "z"}},
+      {"one collection's reductions",
+       {"z"},
+       {.is_wanted = true, .reductions = {max, mean}, .histogram_collection = "z"}},
       {"the union of two, each once",
        {"b", "z"},
        {.is_wanted = true, .reductions = {max, mean, abs_mean}, .histogram_collection = "b"}},
@@ -189,7 +193,9 @@ TEST(Order, CombinesTheDueCollectionsOfATensor) {
       {"the scalar set alone has neither reductions nor histogram",
        {"losses"},
        {.is_wanted = true, .save_raw = true, .is_scalar = true, .is_metric = true}},
-      {"all comes last for the histogram", {"all", "z"}, {.is_wanted = true, .reductions = {max, mean}, .histogram_collection = "z"}},
+      {"all comes last for the histogram",
+       {"all", "z"},
+       {.is_wanted = true, .reductions = {max, mean}, .histogram_collection = "z"}},
       {"all alone gives the histogram its name", {"all"}, {.is_wanted = true, .histogram_collection = "all"}},
   };
   for (const Case& c : cases) {
@@ -374,7 +380,9 @@ TEST(WhenNan, WatchesWhileACollectionIsNotDue) {
   EXPECT_EQ(due_names(plan, plan.watching(Mode::kTrain, 10)), (Names{"weights"})) << "gradients are due";
   EXPECT_EQ(due_names(plan, plan.watching(Mode::kEval, 1)), (Names{"weights", "losses"})) << "no gradients in EVAL";
   const CollectionBits train = plan.watching(Mode::kTrain, 1);
-  const auto watched_by = [&](const char* name) { return due_names(plan, plan.watched_by(plan.name_id(name), Mode::kTrain, train)); };
+  const auto watched_by = [&](const char* name) {
+    return due_names(plan, plan.watched_by(plan.name_id(name), Mode::kTrain, train));
+  };
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(watched_by("my_loss"), (Names{"gradients"}));
     EXPECT_EQ(watched_by("nan"), (Names{"gradients"}));

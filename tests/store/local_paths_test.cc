@@ -64,15 +64,16 @@ TEST_P(HostileTrial, LinksAreNeverFollowed) {
   link("../outside", "to_directory");
   link(outside(), "inside/to_directory");
   link("inside/plain", "to_inside");
+  link("inside", "to_inside_directory");
   link("itself", "itself");
   link("/proc/self/root" + outside(), "magic");
-  for (const char* path : {"to_file", "to_directory/secret", "inside/to_directory/secret", "to_inside", "itself",
-                           "itself/x", "magic/secret"}) {
+  for (const char* path : {"to_file", "to_directory/secret", "inside/to_directory/secret", "to_inside",
+                           "to_inside_directory/plain", "itself", "itself/x", "magic/secret"}) {
     EXPECT_EQ(code_of(store().read(path, 0, 100)), ErrorCode::kCorrupt) << path;
     EXPECT_EQ(code_of(store().read_all(path, 100)), ErrorCode::kCorrupt) << path;
     EXPECT_EQ(code_of(store().status(path)), ErrorCode::kCorrupt) << path;
   }
-  for (const char* directory : {"to_directory", "inside/to_directory", "itself", "magic"}) {
+  for (const char* directory : {"to_directory", "inside/to_directory", "to_inside_directory", "itself", "magic"}) {
     const std::string below = directory + std::string("/new");
     EXPECT_EQ(code_of(store().list(directory, true)), ErrorCode::kCorrupt) << directory;
     EXPECT_EQ(code_of(store().create(below)), ErrorCode::kIo) << directory;
