@@ -12,7 +12,7 @@ namespace tornasole::capture {
 namespace {
 
 #if defined(__SSE2__)
-constexpr std::size_t kLargeBytes = std::size_t{16} << 20;  // of the order of a last-level cache
+constexpr std::size_t kLargeBytes = std::size_t{2} << 20;  // what a core has for itself
 constexpr std::size_t kLineBytes = 64;
 
 void copy_past_caches(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {

@@ -26,16 +26,19 @@ std::size_t find_text(std::string_view name, std::string_view text, std::size_t 
 #ifdef __SSE2__
   const __m128i first = _mm_set1_epi8(text.front());
   const __m128i last = _mm_set1_epi8(text.back());
-  // A whole block of starts, with the ends of their texts, lies inside the name.
-  for (; at + 15 <= last_start; at += 16) {
-    const char* block = name.data() + at;
-    const __m128i starts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block));
-    const __m128i ends = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + text.size() - 1));
+  while (at <= last_start && last_start >= 15) {
+    // Sixteen starts with the ends of their texts, all inside the name: the last block overlaps the one before.
+    const std::size_t block = std::min(at, last_start - 15);
+    const char* place = name.data() + block;
+    const __m128i starts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(place));
+    const __m128i ends = _mm_loadu_si128(reinterpret_cast<const __m128i*>(place + text.size() - 1));
     const __m128i both = _mm_and_si128(_mm_cmpeq_epi8(starts, first), _mm_cmpeq_epi8(ends, last));
-    for (auto hits = static_cast<unsigned>(_mm_movemask_epi8(both)); hits != 0; hits &= hits - 1) {
-      const auto place = at + static_cast<std::size_t>(std::countr_zero(hits));
-      if (std::memcmp(name.data() + place, text.data(), text.size()) == 0) return place;
+    auto hits = static_cast<unsigned>(_mm_movemask_epi8(both)) & (~0U << (at - block));
+    for (; hits != 0; hits &= hits - 1) {
+      const auto found = block + static_cast<std::size_t>(std::countr_zero(hits));
+      if (std::memcmp(name.data() + found, text.data(), text.size()) == 0) return found;
     }
+    at = block + 16;
   }
 #endif
   for (; at <= last_start; ++at) {

@@ -5,7 +5,6 @@
 //   4. names known from the plan before are matched again
 
 #include <algorithm>
-#include <limits>
 
 #include "base/errors.h"
 #include "plan/builtin_collections.h"

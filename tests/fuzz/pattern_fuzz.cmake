@@ -1,0 +1,1 @@
+tornasole_fuzz(fuzz_pattern SOURCES fuzz_pattern.cc LINKS plan config tensor base)
