@@ -37,16 +37,13 @@ void Health::waited(std::int64_t nanoseconds) noexcept {
 
 void Health::step_dropped(std::string_view cause, const Error& why) noexcept {
   try {
-    {
-      const std::lock_guard lock(mutex_);
-      ++counts_.dropped_steps[std::string(cause)];
-      ++counts_.changes;
-    }
-    report(cause, why);
+    const std::lock_guard lock(mutex_);
+    ++counts_.changes;
+    ++counts_.dropped_steps[std::string(cause)];
   } catch (...) {
-    // Out of memory while counting: the step is then missing in both sums, which due shows.
-    emit(LogLevel::kError, "tornasole: a dropped step could not be counted");
+    ++drops_without_cause_;  // no memory for the cause; the step is counted all the same
   }
+  note(cause, why);
 }
 
 void Health::value_dropped(std::string_view cause, const Error& why) noexcept {
@@ -111,7 +108,21 @@ void Health::emit(LogLevel level, std::string_view message) noexcept {
 
 Health::Counts Health::counts() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  Counts counts = counts_;
+  if (const std::int64_t drops = drops_without_cause_; drops > 0) counts.dropped_steps["out_of_memory"] += drops;
+  return counts;
+}
+
+std::uint64_t Health::changes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return counts_.changes;
+}
+
+std::int64_t Health::unaccounted_steps() const noexcept {
+  const std::lock_guard lock(mutex_);
+  std::int64_t rest = counts_.due - counts_.committed - drops_without_cause_;
+  for (const auto& [cause, steps] : counts_.dropped_steps) rest -= steps;
+  return rest;
 }
 
 std::optional<Error> Health::first_error() const {

@@ -5,6 +5,7 @@
 //
 // Thread-safe. Written by the training threads and the writer thread, read by report() and the health file.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -54,6 +55,9 @@ class Health {
   bool wants_log(LogLevel level) const noexcept { return options_.log != nullptr && level >= options_.log_level; }
 
   Counts counts() const;
+  std::uint64_t changes() const noexcept;
+  // Due steps that are neither committed nor dropped yet.
+  std::int64_t unaccounted_steps() const noexcept;
   // The first failure of the run, if there was one.
   std::optional<Error> first_error() const;
 
@@ -66,7 +70,8 @@ class Health {
   Counts counts_;                                    // guarded by mutex_
   std::set<std::string, std::less<>> reported_;      // guarded by mutex_
   std::map<std::string, int, std::less<>> repeats_;  // guarded by mutex_
-  std::optional<Error> first_error_;                 // guarded by mutex_
+  std::atomic<std::int64_t> drops_without_cause_ = 0;
+  std::optional<Error> first_error_;  // guarded by mutex_
 };
 
 }  // namespace tornasole::capture

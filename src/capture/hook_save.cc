@@ -53,6 +53,26 @@ TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts) {
   return TensorView::strings(*texts);
 }
 
+// While one lives the lock is not held, and the step does not end.
+class HookState::WithoutLock {
+ public:
+  WithoutLock(HookState* hook, std::unique_lock<std::mutex>* lock) : hook_(hook), lock_(lock) {
+    ++hook_->in_flight_;
+    lock_->unlock();
+  }
+  ~WithoutLock() {
+    lock_->lock();
+    --hook_->in_flight_;
+    hook_->copies_done_.notify_all();
+  }
+  WithoutLock(const WithoutLock&) = delete;
+  WithoutLock& operator=(const WithoutLock&) = delete;
+
+ private:
+  HookState* hook_;
+  std::unique_lock<std::mutex>* lock_;
+};
+
 void HookState::save(std::uint64_t serial, std::string_view name, const TensorView& tensor) noexcept {
   guarded("save", [&] {
     std::unique_lock lock(mutex_);
@@ -60,9 +80,26 @@ void HookState::save(std::uint64_t serial, std::string_view name, const TensorVi
       health_->value_dropped("late", invalid_error("'{}' was saved after its step had ended", printable(name)));
       return;
     }
-    NameInfo* info = name_info_locked(name);
-    if (info != nullptr) save_locked(lock, *info, tensor);
+    try {
+      NameInfo* info = name_info_locked(name);
+      if (info != nullptr) save_locked(lock, *info, tensor);
+    } catch (...) {
+      // A step without one of its values would look whole.
+      lose_unsaved_locked(serial, error_from_current_exception());
+    }
   });
+}
+
+void HookState::lose_unsaved_locked(std::uint64_t serial, const Error& why) {
+  if (step_.id.serial == serial && !step_.is_started && step_.has_due) {
+    step_.is_started = true;
+    health_->step_due();
+  }
+  if (step_.is_started) {
+    lose_step_locked(serial, "save", why);
+  } else {
+    health_->note("save", why);
+  }
 }
 
 void HookState::save_numbered(std::uint64_t serial, std::string_view module, bool is_input,
@@ -223,16 +260,16 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
   if (work.save_shape) push_shape_locked(work.serial, work.name, tensor.shape());
   if (!work.reductions.empty() || work.is_metric) {
     // Reducing reads the whole tensor: other threads need not wait for that.
-    ++in_flight_;
-    lock.unlock();
-    std::vector<Reduction> wanted;
-    wanted.reserve(work.reductions.size());
-    for (const auto& [reduction, name] : work.reductions) wanted.push_back(reduction);
-    reduce::Reduced reduced = reduce::reduce(tensor, wanted);
-    const double mean = work.is_metric ? reduce::mean_of(tensor) : 0;
-    lock.lock();
-    --in_flight_;
-    copies_done_.notify_all();
+    reduce::Reduced reduced;
+    double mean = 0;
+    {
+      const WithoutLock unlocked(this, &lock);
+      std::vector<Reduction> wanted;
+      wanted.reserve(work.reductions.size());
+      for (const auto& [reduction, name] : work.reductions) wanted.push_back(reduction);
+      reduced = reduce::reduce(tensor, wanted);
+      if (work.is_metric) mean = reduce::mean_of(tensor);
+    }
     for (const reduce::ReducedValue& value : reduced.values) {
       const auto named = std::find_if(work.reductions.begin(), work.reductions.end(),
                                       [&](const auto& pair) { return pair.first == value.reduction; });
@@ -292,22 +329,21 @@ void HookState::push_copy(std::unique_lock<std::mutex>& lock, const Work& work, 
     return;
   }
   const JobQueue::WaitLimits limits = wait_limits_locked(work.serial);
-  ++in_flight_;
-  lock.unlock();
   std::int64_t waited_ns = 0;
-  Buffer buffer = writer_->queue().take_buffer(bytes, limits, &waited_ns);
-  const bool is_taken = static_cast<bool>(buffer);
-  if (is_taken) {
-    copy_elements(tensor, buffer.data());
-    const std::string_view content = as_bytes(buffer, 0, bytes);
-    writer_->push(
-        ValueJob{
-            work.serial, work.name, tensor.dtype(), tensor.shape(), work.wall_time, content, std::move(buffer), {}},
-        bytes);
+  bool is_taken = false;
+  {
+    const WithoutLock unlocked(this, &lock);
+    Buffer buffer = writer_->queue().take_buffer(bytes, limits, &waited_ns);
+    is_taken = static_cast<bool>(buffer);
+    if (is_taken) {
+      copy_elements(tensor, buffer.data());
+      const std::string_view content = as_bytes(buffer, 0, bytes);
+      writer_->push(
+          ValueJob{
+              work.serial, work.name, tensor.dtype(), tensor.shape(), work.wall_time, content, std::move(buffer), {}},
+          bytes);
+    }
   }
-  lock.lock();
-  --in_flight_;
-  copies_done_.notify_all();
   note_wait_locked(work.serial, waited_ns);
   if (!is_taken) lose_step_locked(work.serial, "queue_full", queue_full_error(work, bytes));
 }
@@ -325,26 +361,24 @@ void HookState::push_stream(std::unique_lock<std::mutex>& lock, const Work& work
     return;
   }
   const std::uint64_t stream = ++stream_;
-  ++in_flight_;
-  lock.unlock();
-  writer_->push(StreamJob{work.serial, stream, work.name, tensor.dtype(), tensor.shape(), work.wall_time, bytes});
-  const std::int64_t start = clock_->monotonic_ns();
   std::int64_t total_wait_ns = 0;
   bool is_cut = false;
-  for (std::uint64_t done = 0; done < bytes && !is_cut;) {
-    const std::size_t piece = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, bytes - done));
-    const std::int64_t rest = kStreamNs - (clock_->monotonic_ns() - start);
-    std::int64_t waited_ns = 0;
-    Buffer buffer = rest > 0 ? writer_->queue().take_buffer(piece, {rest, kStreamStalledNs}, &waited_ns) : Buffer();
-    total_wait_ns += waited_ns;
-    is_cut = !buffer;
-    if (buffer) std::memcpy(buffer.data(), tensor.data() + done, piece);
-    writer_->push(PieceJob{stream, piece, std::move(buffer), is_cut}, piece, is_cut);
-    done += piece;
+  {
+    const WithoutLock unlocked(this, &lock);
+    writer_->push(StreamJob{work.serial, stream, work.name, tensor.dtype(), tensor.shape(), work.wall_time, bytes});
+    const std::int64_t start = clock_->monotonic_ns();
+    for (std::uint64_t done = 0; done < bytes && !is_cut;) {
+      const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, bytes - done));
+      const std::int64_t rest = kStreamNs - (clock_->monotonic_ns() - start);
+      std::int64_t waited_ns = 0;
+      Buffer buffer = rest > 0 ? writer_->queue().take_buffer(piece, {rest, kStreamStalledNs}, &waited_ns) : Buffer();
+      total_wait_ns += waited_ns;
+      is_cut = !buffer;
+      if (buffer) std::memcpy(buffer.data(), tensor.data() + done, piece);
+      writer_->push(PieceJob{stream, piece, std::move(buffer), is_cut}, piece, is_cut);
+      done += piece;
+    }
   }
-  lock.lock();
-  --in_flight_;
-  copies_done_.notify_all();
   note_wait_locked(work.serial, total_wait_ns);
   if (is_cut) lose_step_locked(work.serial, "queue_full", queue_full_error(work, bytes));
 }

@@ -245,32 +245,49 @@ std::int64_t HookState::last_saved_step() noexcept {
 
 Status HookState::close(const Ending& ending) noexcept {
   if (is_inert() || is_closed_.exchange(true)) return {};
+  CloseJob job{.is_failed = ending.is_failed, .is_superseded = ending.is_superseded};
+  // Each part is tried whatever became of the one before: a step that cannot be ended must not keep the run open.
   try {
     std::unique_lock lock(mutex_);
     if (step_.is_open) end_step_locked(lock, ending.is_open_step_partial);
     if (ending.is_failed && recorder_.is_on()) write_recorded_locked();
     flush_late_scalars_locked(lock);
     report_coverage_locked(/*is_final=*/true);
-    chunk_ = Buffer();
-    if (writer_) {
-      CloseJob job{ending.is_failed, ending.reason, ending.is_superseded, {}};
-      if (needs_export_locked()) job.collections = export_collections_locked();
-      lock.unlock();
-      const bool is_finished = writer_->close(std::move(job), ending.wait_s);
-      const Health::Counts counts = health_->counts();
-      std::int64_t rest = counts.due - counts.committed;
-      for (const auto& [cause, steps] : counts.dropped_steps) rest -= steps;
-      // What the writer did not get to is lost, and counted so.
-      for (; !is_finished && rest > 0; --rest) {
-        health_->step_dropped("close_timeout", io_error("{} did not take what was queued within {} s of closing",
-                                                        writer_->store().description(), ending.wait_s));
-      }
-    }
   } catch (...) {
     health_->note("close", error_from_current_exception());
   }
-  const std::optional<Error> first = health_->first_error();
-  return first ? Status(*first) : Status();
+  bool is_finished = writer_ == nullptr;
+  try {
+    const std::lock_guard lock(mutex_);
+    chunk_ = Buffer();
+    job.reason = ending.reason;
+    if (writer_ && needs_export_locked()) job.collections = export_collections_locked();
+  } catch (...) {
+    health_->note("close", error_from_current_exception());
+  }
+  try {
+    if (writer_) is_finished = writer_->close(std::move(job), ending.wait_s);
+  } catch (...) {
+    health_->note("close", error_from_current_exception());
+  }
+  if (!is_finished) count_unfinished(ending.wait_s);
+  try {
+    const std::optional<Error> first = health_->first_error();
+    return first ? Status(*first) : Status();
+  } catch (...) {
+    return Error{};  // there was one, and there is no memory to say which
+  }
+}
+
+// What the writer did not get to is lost, and counted so.
+void HookState::count_unfinished(double wait_s) noexcept {
+  Error why{.code = ErrorCode::kIo, .message = {}};
+  try {
+    why = io_error("{} did not take what was queued within {} s of closing", writer_->store().description(), wait_s);
+  } catch (...) {
+    health_->note("close", why);  // no memory for the text; the steps are counted all the same
+  }
+  for (std::int64_t rest = health_->unaccounted_steps(); rest > 0; --rest) health_->step_dropped("close_timeout", why);
 }
 
 void HookState::flush_for_signal(int signal_number, double seconds) noexcept {

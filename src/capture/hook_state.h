@@ -148,8 +148,9 @@ class HookState {
   struct OpenStep {
     StepId id = {};
     bool is_open = false;
-    bool is_started = false;  // its first job was pushed
-    bool is_lost = false;     // dropped and counted; takes nothing more
+    bool is_started = false;      // its first job was pushed
+    bool is_lost = false;         // dropped and counted; takes nothing more
+    bool is_handed_over = false;  // its last job was pushed: the writer counts it
     plan::CollectionBits due = {};
     plan::CollectionBits watching = {};
     plan::CollectionBits triggered = {};
@@ -183,6 +184,8 @@ class HookState {
   bool needs_export_locked() const;
 
   // hook_save.cc
+  class WithoutLock;
+  void lose_unsaved_locked(std::uint64_t serial, const Error& why);
   void save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor);
   NameInfo* name_info_locked(std::string_view name);
   const std::string* keep_name_locked(std::string name);
@@ -206,6 +209,7 @@ class HookState {
   JobQueue::WaitLimits wait_limits_locked(std::uint64_t serial) const;
   const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
 
+  void count_unfinished(double wait_s) noexcept;
   bool takes_calls(const char* call) noexcept;
   template <typename Call>
   void guarded(const char* call, Call&& run) noexcept;

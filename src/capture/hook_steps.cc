@@ -147,7 +147,18 @@ void HookState::end_step(std::uint64_t serial, bool is_partial) noexcept {
   if (is_closed_.load(std::memory_order_relaxed)) return;  // closing ended it; a scope that goes later is no late call
   guarded("end_step", [&] {
     std::unique_lock lock(mutex_);
-    if (step_.is_open && step_.id.serial == serial) end_step_locked(lock, is_partial);
+    if (!step_.is_open || step_.id.serial != serial) return;
+    try {
+      end_step_locked(lock, is_partial);
+    } catch (...) {
+      const Error why = error_from_current_exception();
+      if (step_.is_handed_over || !step_.is_started) {
+        health_->note("end_step", why);
+      } else {
+        lose_step_locked(serial, "end_step", why);
+      }
+      step_.is_started = step_.has_due = step_.has_watch = step_.is_recording = false;
+    }
   });
 }
 
@@ -168,6 +179,7 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
         writer_->push(StepEndJob{step_.id, is_partial, step_.facts, std::move(step_.metrics),
                                  is_exported_ ? nullptr : export_collections_locked()},
                       0, /*wake=*/true);
+        step_.is_handed_over = true;
       }
     }
     if (step_.is_recording) recorder_.end(step_.facts, is_saved);
@@ -178,7 +190,7 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
   step_.held.clear();
   step_.held_bytes = 0;
   step_.numbers.clear();
-  step_.is_started = step_.is_lost = false;
+  step_.is_started = step_.is_lost = step_.is_handed_over = false;
   step_.facts = {};
   step_.bytes = step_.waited_ns = 0;
   step_.has_due = step_.has_watch = step_.is_recording = false;
@@ -294,7 +306,11 @@ void HookState::save_tensor(std::string_view name, const TensorView& tensor,
       }
     }
     if (step_.is_open) {
-      save_locked(lock, *info, tensor);
+      try {
+        save_locked(lock, *info, tensor);
+      } catch (...) {
+        lose_unsaved_locked(step_.id.serial, error_from_current_exception());
+      }
     } else if (tensors_.size() < kMaxPendingTensors) {
       tensors_.push_back({std::string(name), Tensor(tensor)});  // saved in the step that begins next, if it is due then
     } else {

@@ -53,9 +53,17 @@ Result<Attempts> list_attempts(store::Store& store) {
 std::string attempt_path(std::int64_t number) { return fmt::format("{}/{}", format::kAttemptsDirectory, number); }
 std::string marker_path(std::int64_t number) { return attempt_path(number) + std::string(kTemporarySuffix); }
 
+// Only what belongs to a trial is moved: a user's own files beside it may be in use by the training that is starting.
 bool stays_in_root(std::string_view name) {
-  // Others that want to begin announce themselves and ask the store for the time while the move is under way.
-  return name == format::kAttemptsDirectory || SetUpLock::owns_name(name) || name.starts_with(".tornasole-clock");
+  constexpr std::array<std::string_view, 8> kOfATrial = {"collections",
+                                                         "events",
+                                                         "index",
+                                                         "tornasole",
+                                                         "tensorboard",
+                                                         format::kClaimPath,
+                                                         format::kStopRequestPath,
+                                                         format::kEndMarkerPath};
+  return std::find(kOfATrial.begin(), kOfATrial.end(), name) == kOfATrial.end();
 }
 
 std::vector<std::string> in_order_of_move(const std::vector<store::Entry>& entries) {

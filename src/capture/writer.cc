@@ -67,7 +67,13 @@ bool Writer::wait_idle(double seconds) {
 }
 
 bool Writer::close(CloseJob job, double seconds) {
-  push(std::move(job), 0, /*wake=*/true);
+  try {
+    push(std::move(job), 0, /*wake=*/true);
+  } catch (...) {
+    is_abandoned_ = true;  // no memory for one job: the thread must not outlive its hook for that
+    health_->note("close", error_from_current_exception());
+    return false;
+  }
   std::unique_lock lock(mutex_);
   const bool ended = idle_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return has_ended_; });
   std::thread thread = std::move(thread_);
@@ -92,7 +98,7 @@ const std::string* Writer::keep_name(std::string name) { return &names_.emplace_
 void Writer::run() noexcept {
   std::vector<Job> jobs;
   last_health_ns_ = clock_->monotonic_ns();
-  while (!is_closing_) {
+  while (!is_closing_ && !is_abandoned_.load(std::memory_order_relaxed)) {
     std::size_t count = 0;
     try {
       queue_.pop_all(&jobs, wait_ns());
@@ -118,7 +124,7 @@ std::int64_t Writer::wait_ns() const {
   // Jobs of an open step need not wake the thread, so while there is one it looks by itself.
   if (current_ || stream_ != 0) return kFlushNs;
   const std::int64_t age = clock_->monotonic_ns() - last_health_ns_;
-  const bool is_changed = run_.has_begun() && health_->counts().changes != published_changes_;
+  const bool is_changed = run_.has_begun() && health_->changes() != published_changes_;
   std::int64_t wait = std::max(kFlushNs, (is_changed ? kSecondNs : kHeartbeatNs) - age);
   if (!held_.empty())
     wait = std::min(wait, std::max(kFlushNs, static_cast<std::int64_t>(config_.fsync_interval_s * 0.25e9)));
@@ -403,7 +409,7 @@ format::Health Writer::make_health() const {
 
 void Writer::publish_health(bool is_urgent) {
   if (!run_.has_begun()) return;
-  const std::uint64_t changes = health_->counts().changes;
+  const std::uint64_t changes = health_->changes();
   const std::int64_t now = clock_->monotonic_ns();
   const std::int64_t age = now - last_health_ns_;
   if (!is_urgent && age < (changes != published_changes_ ? kSecondNs : kHeartbeatNs)) return;

@@ -104,6 +104,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   std::atomic<std::int64_t> off_until_ns_ = 0;  // 0: on
   std::atomic<bool> is_refused_ = false;        // the directory belongs to somebody else: off for good
   std::atomic<bool> is_stop_requested_ = false;
+  std::atomic<bool> is_abandoned_ = false;  // nobody waits for the thread any more
 
   std::mutex mutex_;
   std::condition_variable idle_;

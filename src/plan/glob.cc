@@ -1,13 +1,10 @@
 #include "plan/glob.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 #include "plan/python_tokens.h"
+#include "plan/text_search.h"
 
 namespace tornasole::plan {
 
@@ -16,36 +13,6 @@ namespace {
 using Kind = RegexNode::Kind;
 
 constexpr std::size_t kMaxLines = 8;
-
-// Where `text`, which is not empty, occurs first at or after `from`; npos if nowhere. Names are short: a search by
-// first and last byte beats one that has to prepare itself.
-std::size_t find_text(std::string_view name, std::string_view text, std::size_t from) noexcept {
-  if (name.size() < text.size() || from > name.size() - text.size()) return name.npos;
-  const std::size_t last_start = name.size() - text.size();
-  std::size_t at = from;
-#ifdef __SSE2__
-  const __m128i first = _mm_set1_epi8(text.front());
-  const __m128i last = _mm_set1_epi8(text.back());
-  while (at <= last_start && last_start >= 15) {
-    // Sixteen starts with the ends of their texts, all inside the name: the last block overlaps the one before.
-    const std::size_t block = std::min(at, last_start - 15);
-    const char* place = name.data() + block;
-    const __m128i starts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(place));
-    const __m128i ends = _mm_loadu_si128(reinterpret_cast<const __m128i*>(place + text.size() - 1));
-    const __m128i both = _mm_and_si128(_mm_cmpeq_epi8(starts, first), _mm_cmpeq_epi8(ends, last));
-    auto hits = static_cast<unsigned>(_mm_movemask_epi8(both)) & (~0U << (at - block));
-    for (; hits != 0; hits &= hits - 1) {
-      const auto found = block + static_cast<std::size_t>(std::countr_zero(hits));
-      if (std::memcmp(name.data() + found, text.data(), text.size()) == 0) return found;
-    }
-    at = block + 16;
-  }
-#endif
-  for (; at <= last_start; ++at) {
-    if (name[at] == text.front() && std::memcmp(name.data() + at, text.data(), text.size()) == 0) return at;
-  }
-  return name.npos;
-}
 
 bool is_surrogate(std::uint32_t code) noexcept { return code >= 0xD800 && code <= 0xDFFF; }
 bool is_plain_literal(const RegexNode& node) noexcept {
@@ -180,6 +147,7 @@ bool Glob::matches_at(const Segment& segment, std::string_view name, std::size_t
   if (name.size() - at < segment.text.size()) return false;
   const char* place = name.data() + at;
   if (segment.sets.empty()) {
+    if (!segment.text.empty() && *place != *segment.text.data()) return false;
     if (std::memcmp(place, segment.text.data(), segment.text.size()) != 0) return false;
   } else {
     for (std::size_t i = 0; i < segment.text.size(); ++i) {
@@ -243,6 +211,54 @@ bool Glob::search(const Line& line, std::string_view name) noexcept {
     if (place == name.npos) return false;
     at = place + segment.text.size();
   }
+  return true;
+}
+
+Requirement Glob::requirement() const {
+  Requirement required;
+  const bool are_at_start = std::ranges::all_of(lines_, [](const Line& line) {
+    const std::string& text = line.segments[0].text;
+    return line.is_at_start && !text.empty() && text[0] != '\0';
+  });
+  if (are_at_start) {
+    required.kind = Requirement::Kind::kFirstByte;
+    for (const Line& line : lines_) required.append(line.segments[0].text[0]);
+  }
+  if (lines_.size() != 1) return required;
+  const Line& line = lines_[0];
+  // The longest text, unless it is at the start, where one comparison tells.
+  const Segment* longest = &line.segments[0];
+  for (const Segment& segment : line.segments) {
+    if (segment.anchor_length > longest->anchor_length) longest = &segment;
+  }
+  const Segment& first = line.segments[0];
+  const bool is_prefix = are_at_start && first.anchor_offset == 0;
+  const Segment& chosen = is_prefix ? first : *longest;
+  if (chosen.anchor_length == 0) return required;
+  required.kind = is_prefix ? Requirement::Kind::kPrefix : Requirement::Kind::kText;
+  required.length = 0;
+  for (std::size_t i = 0; i < chosen.anchor_length; ++i) required.append(chosen.text[chosen.anchor_offset + i]);
+  const bool is_whole = required.length == chosen.anchor_length && chosen.anchor_length == chosen.text.size();
+  const bool is_refusing = add_refusal(line, &required);
+  // `.*` on either side of the text asks for nothing more.
+  const bool is_alone = std::ranges::all_of(line.segments, [&](const Segment& segment) {
+    return (segment.looks.empty() || (is_refusing && &segment == &first)) && segment.sets.empty() &&
+           (&segment == &chosen || segment.text.empty());
+  });
+  required.is_enough = is_alone && is_whole && !line.is_at_end && (is_prefix || !line.is_at_start || &chosen != &first);
+  return required;
+}
+
+// ^(?!text).* in front.
+bool Glob::add_refusal(const Line& line, Requirement* required) {
+  const Segment& first = line.segments[0];
+  if (!line.is_at_start || line.segments.size() < 2 || !first.text.empty() || first.looks.size() != 1) return false;
+  const Look& look = first.looks[0];
+  if (!look.is_negated || look.texts.size() != 1 || look.texts[0].is_at_end) return false;
+  const std::string& text = look.texts[0].text;
+  if (text.empty() || text.size() > Requirement::kMaxLength) return false;
+  required->refused_length = static_cast<std::uint8_t>(text.size());
+  std::ranges::copy(text, required->refused);
   return true;
 }
 

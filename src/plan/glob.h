@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/python_regex.h"
+#include "plan/requirement.h"
 
 namespace tornasole::plan {
 
@@ -22,6 +23,7 @@ class Glob {
 
   // For a name without line feeds, which `.` would not match.
   bool search(std::string_view name) const noexcept;
+  Requirement requirement() const;
 
  private:
   struct Look {
@@ -54,6 +56,7 @@ class Glob {
   friend class GlobBuilder;
   static bool matches_at(const Segment& segment, std::string_view name, std::size_t at) noexcept;
   static std::size_t find(const Segment& segment, std::string_view name, std::size_t from) noexcept;
+  static bool add_refusal(const Line& line, Requirement* required);
   static bool search(const Line& line, std::string_view name) noexcept;
 
   std::vector<Line> lines_;  // alternatives

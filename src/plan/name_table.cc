@@ -9,25 +9,24 @@ namespace tornasole::plan {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-constexpr std::size_t kFirstSlots = 256;
+constexpr std::size_t kFirstSlots = 1024;
 
 }  // namespace
 
 NameTable::Found NameTable::intern(std::string_view name) {
-  if (2 * (names_.size() + 1) > slots_.size()) grow();
-  const std::uint64_t hash = XXH3_64bits(name.data(), name.size());
-  const auto tag = static_cast<std::uint32_t>(hash >> 32);
+  if (4 * (names_.size() + 1) > 3 * slots_.size()) grow();
+  const auto hash = static_cast<std::uint32_t>(XXH3_64bits(name.data(), name.size()));
   const std::size_t mask = slots_.size() - 1;
+  Slot* slots = slots_.data();
   std::size_t at = hash & mask;
-  while (slots_[at].id_plus_one != 0) {
-    const std::uint32_t id = slots_[at].id_plus_one - 1;
-    if (slots_[at].tag == tag && names_[id] == name) return {id, false};
+  while (slots[at].id_plus_one != 0) {
+    const std::uint32_t id = slots[at].id_plus_one - 1;
+    if (slots[at].hash == hash && names_[id] == name) return {id, false};
     at = (at + 1) & mask;
   }
   const auto id = static_cast<std::uint32_t>(names_.size());
   names_.push_back(store(name));
-  hashes_.push_back(hash);
-  slots_[at] = {tag, id + 1};
+  slots[at] = {hash, id + 1};
   return {id, true};
 }
 
@@ -47,10 +46,11 @@ std::string_view NameTable::store(std::string_view name) {
 void NameTable::grow() {
   std::vector<Slot> slots(std::max(kFirstSlots, slots_.size() * 2));
   const std::size_t mask = slots.size() - 1;
-  for (std::uint32_t id = 0; id < names_.size(); ++id) {
-    std::size_t at = hashes_[id] & mask;
+  for (const Slot& slot : slots_) {
+    if (slot.id_plus_one == 0) continue;
+    std::size_t at = slot.hash & mask;
     while (slots[at].id_plus_one != 0) at = (at + 1) & mask;
-    slots[at] = {static_cast<std::uint32_t>(hashes_[id] >> 32), id + 1};
+    slots[at] = slot;
   }
   slots_ = std::move(slots);
 }

@@ -4,6 +4,7 @@
 // comparison; names are stored once, at addresses that stay.
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -24,15 +25,14 @@ class NameTable {
 
  private:
   struct Slot {
-    std::uint32_t tag = 0;          // upper half of the hash: spares the comparison with most other names
+    std::uint32_t hash = 0;         // gives the place, and spares the comparison with most other names
     std::uint32_t id_plus_one = 0;  // 0: free
   };
   std::string_view store(std::string_view name);
   void grow();
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
-  std::vector<std::string_view> names_;
-  std::vector<std::uint64_t> hashes_;
+  std::vector<Slot> slots_;                      // a power of two, at most three quarters full
+  std::deque<std::string_view> names_;           // grows without being copied
   std::vector<std::unique_ptr<char[]>> blocks_;  // the characters of the names
   std::size_t block_free_ = 0;                   // left in the last block
 };

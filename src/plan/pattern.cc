@@ -105,7 +105,7 @@ int count_step(pcre2_callout_block* block, void* data) {
 struct Pattern::Compiled {
   std::string text = {};
   std::string pcre2_text = {};
-  std::string required = {};  // in every match
+  Requirement requirement = {};
   std::string literal = {};
   std::optional<Glob> glob = {};
   Code code = {};
@@ -145,7 +145,12 @@ Result<Pattern> Pattern::compile(std::string_view python_pattern) {
   compiled->has_jit = pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE) == 0;
   compiled->has_backreference = regex->has_backreference;
   compiled->glob = Glob::make(*regex);
-  compiled->required = required_literal(*regex);
+  if (compiled->glob) {
+    compiled->requirement = compiled->glob->requirement();
+  } else if (const std::string text = required_literal(*regex); !text.empty()) {
+    compiled->requirement.kind = Requirement::Kind::kText;
+    for (const char byte : text) compiled->requirement.append(byte);
+  }
   compiled->literal = longest_literal(*regex);
   if (compiled->has_jit) compiled->max_jit_name = max_jit_name(search_cost(*regex));
   return Pattern(std::move(compiled));
@@ -157,6 +162,7 @@ Pattern& Pattern::operator=(Pattern&&) noexcept = default;
 Pattern::~Pattern() = default;
 
 const std::string& Pattern::text() const noexcept { return compiled_->text; }
+const Requirement& Pattern::requirement() const noexcept { return compiled_->requirement; }
 const std::string& Pattern::literal() const noexcept { return compiled_->literal; }
 
 SearchedName::SearchedName(std::string_view text) noexcept
@@ -166,7 +172,7 @@ Match Pattern::search(const SearchedName& searched) const noexcept {
   const Compiled& compiled = *compiled_;
   const std::string_view name = searched.text();
   if (compiled.glob && !searched.has_line_feed()) return compiled.glob->search(name) ? Match::kYes : Match::kNo;
-  if (!compiled.required.empty() && name.find(compiled.required) == name.npos) return Match::kNo;
+  if (!compiled.requirement.is_met_by(name)) return Match::kNo;
   return name.size() <= compiled.max_jit_name ? compiled.search_jit(name) : compiled.search_guarded(name);
 }
 

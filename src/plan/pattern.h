@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "plan/requirement.h"
 #include "tornasole/result.h"
 
 namespace tornasole::plan {
@@ -37,6 +38,8 @@ class Pattern {
   Match search(std::string_view name) const noexcept { return search(SearchedName(name)); }
   Match search(const SearchedName& name) const noexcept;
   const std::string& text() const noexcept;
+  // What every match asks of its name.
+  const Requirement& requirement() const noexcept;
   // The longest run of plain characters written in the pattern; may be empty.
   const std::string& literal() const noexcept;
 

@@ -76,15 +76,19 @@ NameId Plan::name_id(std::string_view name) {
   return {found.id};
 }
 
+bool Plan::State::matches(UsedPattern* used, const SearchedName& name) {
+  const Match match = used->pattern.search(name);
+  if (match == Match::kLimit && !used->has_hit_limit) {
+    used->has_hit_limit = true;
+    limit_reports.push_back(fmt::format("pattern \"{}\": the match on \"{}\" took too many steps and counts as none",
+                                        printable(used->pattern.text()), printable(name.text().substr(0, 100))));
+  }
+  return match == Match::kYes;
+}
+
 bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, const SearchedName& name) {
   for (UsedPattern* used : list) {
-    const Match match = used->pattern.search(name);
-    if (match == Match::kYes) return true;
-    if (match == Match::kLimit && !used->has_hit_limit) {
-      used->has_hit_limit = true;
-      limit_reports.push_back(fmt::format("pattern \"{}\": the match on \"{}\" took too many steps and counts as none",
-                                          printable(used->pattern.text()), printable(name.text().substr(0, 100))));
-    }
+    if (used->pattern.requirement().is_met_by(name.text()) && matches(used, name)) return true;
   }
   return false;
 }
@@ -99,11 +103,15 @@ void Plan::State::resolve(std::uint32_t id) {
       std::ranges::copy(listed->second, bits);
     }
   }
-  for (std::size_t i = 0; i < saved.size(); ++i) {
-    if (((bits[i / 64] >> (i % 64)) & 1) != 0) continue;
-    if (!matches_any(saved[i].include, name) || matches_any(saved[i].exclude, name)) continue;
-    set_bit(bits, i);
-    saved[i].matched.push_back(id);
+  for (const Wanted& want : wanted) {
+    if (!want.requirement.is_met_by(name.text())) continue;
+    if (((bits[want.collection / 64] >> (want.collection % 64)) & 1) != 0) continue;
+    const bool is_certain = want.requirement.is_enough && !name.has_line_feed();
+    if (!is_certain && !matches(want.pattern, name)) continue;
+    SavedCollection& collection = saved[want.collection];
+    if (matches_any(collection.exclude, name)) continue;
+    set_bit(bits, want.collection);
+    collection.matched.push_back(id);
   }
 }
 

@@ -39,6 +39,13 @@ struct Plan::State {
     std::size_t published = 0;                // how many of `matched` are in tensor_names
     std::vector<std::uint32_t> matched = {};  // names that belong to it by pattern, in the order seen
   };
+  // One pattern of a saved collection. They lie in one list, in the order of the collections: the first pass over the
+  // names of a model is a walk along it.
+  struct Wanted {
+    Requirement requirement = {};
+    std::uint32_t collection = 0;  // position in `saved`
+    UsedPattern* pattern = nullptr;
+  };
   // One list of when_nan patterns; many collections share the hook's.
   struct WatchList {
     std::vector<std::string> texts = {};
@@ -57,6 +64,7 @@ struct Plan::State {
   PatternCache spare_patterns = {};  // of the plan before; those not used again go when preparation ends
 
   std::vector<SavedCollection> saved = {};
+  std::vector<Wanted> wanted = {};
   std::vector<const Collection*> saved_view = {};  // what saved() shows
   // By mode, each distinct schedule once: what next_due_step looks at.
   std::array<std::vector<config::Schedule>, 4> distinct_schedules = {};
@@ -91,6 +99,7 @@ struct Plan::State {
   void count_schedules();
   void index_explicit_names();
   bool is_blocked(const Collection& collection, Mode mode) const noexcept;
+  bool matches(UsedPattern* used, const SearchedName& name);
   bool matches_any(const std::vector<UsedPattern*>& list, const SearchedName& name);
   void resolve(std::uint32_t id);
   const SaveOrder& find_order(const CollectionBits& due_members);

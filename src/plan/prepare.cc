@@ -160,6 +160,9 @@ Status Plan::State::save_collection(Collection* collection) {
     if (owners.size() <= position / 64) owners.resize(position / 64 + 1);
     owners[position / 64] |= std::uint64_t{1} << (position % 64);
   }
+  for (UsedPattern* used : entry.include) {
+    wanted.push_back({used->pattern.requirement(), static_cast<std::uint32_t>(position), used});
+  }
   saved.push_back(std::move(entry));
   saved_view.push_back(collection);
   if (saves_nothing(*collection->reductions)) {

@@ -8,17 +8,16 @@ ODD = "äÄßẞſsKkİıΣσςµμ٣²½ \t\n\u2028\x1c#]}{,=!<>&~|"
 CATEGORIES = [r"\d", r"\D", r"\w", r"\W", r"\s", r"\S"]
 ESCAPES = [r"\.", r"\/", r"\n", r"\t", r"\x41", r"\u00e4", r"\U0001F600", r"\101", r"\0", r"\07", r"\-", r"\ ", r"\_",
            r"\\", r"\é", r"\a", r"\f", r"\v", r"\r"]
-BAD = [r"\h", r"\R", r"\K", r"\Q", r"\E", r"\G", r"\X", r"\C", r"\p{L}", r"\o{11}", r"\x4", r"\u12", r"\c", r"\8", "*", "+",
-       "?", "{2}", "(", ")", "[", "[b-a]", "[\\d-z]", "(?i)", "(?P<1a>x)", "(?P>x)", "(?'n'x)", "(?|a)", "(?<n>a)", "\\",
-       "(?<=a+)", "(?<!a|bc)", "a**", "a{3,2}", r"\9", r"\777", "(?z)", "(?-a:x)", "(?L)", "[[:alpha:]]", "[a-\\w]"]
+BAD = [r"\h", r"\R", r"\K", r"\Q", r"\E", r"\G", r"\X", r"\C", r"\p{L}", r"\o{11}", r"\x4", r"\u12", r"\c", r"\8",
+       "*", "+", "?", "{2}", "(", ")", "[", "[b-a]", "[\\d-z]", "(?i)", "(?P<1a>x)", "(?P>x)", "(?'n'x)", "(?|a)",
+       "(?<n>a)", "\\", "(?<=a+)", "(?<!a|bc)", "a**", "a{3,2}", r"\9", r"\777", "(?z)", "(?-a:x)", "(?L)",
+       "[[:alpha:]]", "[a-\\w]"]
 QUANTIFIERS = ["*", "+", "?", "{2}", "{1,2}", "{,2}", "{1,}", "{0}", "{,}", "{}", "{a}", "{1,a}", "{ 1}"]
 
 
 class Generator:
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.groups = 0
-        self.open = 0
 
     def pick(self, items):
         return self.random.choice(items)
@@ -40,9 +39,10 @@ class Generator:
         return self.pick(CATEGORIES + [r"\b", r"\]", r"\-", r"\x41", "[", ":", "-", "&&", "||", "^", "."])
 
     def char_set(self):
-        return "[" + ("^" if self.chance(0.3) else "") + "".join(self.set_item() for _ in range(self.random.randint(1, 4))) + "]"
+        opening = "[^" if self.chance(0.3) else "["
+        return opening + "".join(self.set_item() for _ in range(self.random.randint(1, 4))) + "]"
 
-    def fixed(self, depth):
+    def fixed(self):
         """Something of fixed width, for a look-behind."""
         width = self.random.randint(0, 3)
         atom = lambda: self.pick(["a", "b", ".", r"\w", "[ab]", "_", "s", r"\d"])
@@ -71,9 +71,10 @@ class Generator:
             opening = self.pick(["(?=", "(?!"])
             return opening + self.branches(depth - 1) + ")"
         if kind < 0.84:
-            return self.pick(["(?<=", "(?<!"]) + self.fixed(depth) + ")"
+            return self.pick(["(?<=", "(?<!"]) + self.fixed() + ")"
         if kind < 0.86:
-            return self.pick(["(?i:", "(?s:", "(?m:", "(?a:", "(?x:", "(?-i:", "(?is-m:"]) + self.branches(depth - 1) + ")"
+            opening = self.pick(["(?i:", "(?s:", "(?m:", "(?a:", "(?x:", "(?-i:", "(?is-m:"])
+            return opening + self.branches(depth - 1) + ")"
         if kind < 0.88:
             return "(?>" + self.branches(depth - 1) + ")"
         if kind < 0.89:
@@ -108,7 +109,8 @@ class Generator:
             pattern = f"({self.pick(['a', '.', '[ab]+', 'a|b', '.*', 's', 'x?'])})" + self.pick(
                 [r"\1", "(?P=n)", r"(?(1)b|c)", r"\1+", r".*\1", r"(?(1)_)"]) + pattern
         if self.chance(0.03):
-            pattern = f"(?P<n>{self.pick(['a', 'ss', '[xy]', 'lo'])})" + self.pick(["(?P=n)", ".(?P=n)", "(?(n)s|t)"]) + pattern
+            group = f"(?P<n>{self.pick(['a', 'ss', '[xy]', 'lo'])})"
+            pattern = group + self.pick(["(?P=n)", ".(?P=n)", "(?(n)s|t)"]) + pattern
         return pattern
 
 

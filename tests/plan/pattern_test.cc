@@ -2,13 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace tornasole::plan {
 namespace {
+
+// Time this thread computed, so that what else the machine does is not counted.
+double thread_seconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 TEST(Pattern, SearchesAnywhereInTheName) {
   struct Case {
@@ -98,12 +105,10 @@ TEST(Pattern, AMatchThatWouldTakeForeverIsGivenUpInTime) {
     for (const std::size_t length : {28U, 100U, 1000U, 8192U, 65536U}) {
       for (const std::string& tail : {std::string("!"), std::string("a"), std::string("\n!")}) {
         const std::string name = std::string(length - tail.size(), 'a') + tail;
-        const auto start = std::chrono::steady_clock::now();
+        const double start = thread_seconds();
         (void)pattern->search(name);
-        const auto took = std::chrono::steady_clock::now() - start;
-        // The promise is 50 ms; a loaded machine is given three times that.
-        EXPECT_LT(std::chrono::duration_cast<std::chrono::milliseconds>(took).count(), 150)
-            << text.substr(0, 40) << " on " << length << " characters";
+        // The promise is 50 ms; a slow machine is given three times that.
+        EXPECT_LT(thread_seconds() - start, 0.150) << text.substr(0, 40) << " on " << length << " characters";
       }
     }
   }

@@ -360,6 +360,26 @@ def row_10(world):
     return {"points": points}
 
 
+def row_11(world):
+    """an allocation fails, the n-th and from the n-th on."""
+    points = dropped = 0
+    for lasting in (False, True):
+        for n in [*range(1, 120), *range(120, 5000, 97)]:
+            out, log = world.new_run()
+            options = {"fail_new_lasting": True} if lasting else {}
+            line = world.command(out, log, steps=12, fail_new=n, **options)
+            line[0] = os.path.join(world.bin, "survival_alloc")
+            done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+            need(done.returncode == 0, f"allocation {n}{'+' if lasting else ''}: {done.returncode} {done.stderr[-300:]}")
+            need(world.bare_hash(12) in done.stdout, "weights changed")
+            points += 1
+            dropped += int(numbers(done)["dropped"])
+            if os.path.isdir(out):
+                world.check(out, log, smdebug=False)
+            shutil.rmtree(out, ignore_errors=True)
+    return {"points": points, "dropped_steps": dropped}
+
+
 def row_12(world):
     """path is a file, below a file, not writable; directory removed in mid-run."""
     figures = {}
@@ -521,7 +541,7 @@ def row_39(world):
 
 
 SHORT = [row_1, row_6, row_7, row_9, row_12, row_14, row_29, row_32, row_33, row_34, row_35, row_37, row_39]
-LONG = [row_1_full, row_3, row_4, row_5, row_9_recovery, row_10, row_13, row_15, row_16]
+LONG = [row_1_full, row_3, row_4, row_5, row_9_recovery, row_10, row_11, row_13, row_15, row_16]
 
 
 def main():

@@ -3,7 +3,7 @@
 //
 //   survival_train --out DIR --log FILE [--steps N] [--tensors N] [--bytes N] [--think-ms N] [--threads N] [--fork N]
 //                  [--store SPEC] [--fsync P] [--when-full P] [--queue-bytes N] [--flush-on-signal] [--resume]
-//                  [--end exception|forward|abort|_exit --end-step N] [--bare]
+//                  [--end exception|forward|abort|_exit --end-step N] [--bare] [--fail-new N --fail-new-lasting]
 //
 // Every value is a function of the step and the tensor, so that survival_check can tell a right one from a wrong one.
 
@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,6 +27,7 @@
 #include "store/local/local_store.h"
 #include "support/faulty_store.h"
 #include "survival/expected_value.h"
+#include "survival/failing_new.h"
 #include "tornasole/hook.h"
 
 namespace tornasole::survival {
@@ -92,7 +94,14 @@ class Log {
 void save_tensors(StepScope& step, long number, long tensors, std::size_t count, long threads) {
   const auto save_from = [&](long first) {
     for (long tensor = first; tensor < tensors; tensor += threads) {
-      step.save("t" + std::to_string(tensor), expected_value(number, tensor, count));
+      std::string name;
+      std::vector<float> value;
+      {
+        const ExemptFromFailingNew own;
+        name = "t" + std::to_string(tensor);
+        value = expected_value(number, tensor, count);
+      }
+      step.save(name, value);
     }
   };
   if (threads == 1) return save_from(0);
@@ -126,16 +135,21 @@ void end_early(const std::string& how) {
 }
 
 void train(const Arguments& arguments, Training& training, Hook* hook, const Log& log) {
+  std::optional<ExemptFromFailingNew> set_up(std::in_place);
+  const long threads = arguments.number("threads", 1);
+  const long steps = arguments.number("steps", 100);
+  const long forks = arguments.number("fork", 0);
   const long tensors = arguments.number("tensors", 4);
   const auto count = static_cast<std::size_t>(arguments.number("bytes", 1000)) / sizeof(float);
   const auto think = std::chrono::milliseconds(arguments.number("think-ms", 0));
   const long end_step = arguments.number("end-step", -1);
   const std::string end = arguments.text("end");
   const long first = arguments.number("first", 0);
-  for (long number = first; number < first + arguments.number("steps", 100); ++number) {
+  set_up.reset();
+  for (long number = first; number < first + steps; ++number) {
     if (hook != nullptr) {
       auto step = hook->begin_step(Mode::kTrain);
-      save_tensors(step, step.global_step(), tensors, count, arguments.number("threads", 1));
+      save_tensors(step, step.global_step(), tensors, count, threads);
       if (number == end_step && end != "exception") end_early(end);
       if (think.count() > 0) std::this_thread::sleep_for(think);
       training.step(number);
@@ -144,8 +158,11 @@ void train(const Arguments& arguments, Training& training, Hook* hook, const Log
       if (think.count() > 0) std::this_thread::sleep_for(think);
       training.step(number);
     }
-    log.line(std::to_string(number));
-    if (hook != nullptr && number == first && arguments.has("fork")) fork_children(*hook, arguments.number("fork", 1));
+    {
+      const ExemptFromFailingNew own;
+      log.line(std::to_string(number));
+    }
+    if (hook != nullptr && number == first && forks > 0) fork_children(*hook, forks);
   }
 }
 
@@ -188,10 +205,14 @@ int run(int argc, char** argv) {
         std::fprintf(stderr, "refused: %s\n", hook.error().message.c_str());
         return 5;
       }
+      const long fail_new = arguments.number("fail-new", 0);
+      const bool is_lasting = arguments.has("fail-new-lasting");
+      arm_failing_new(fail_new, is_lasting);
       train(arguments, training, &*hook, log);
       const auto closing = std::chrono::steady_clock::now();
       const Status closed = hook->close();
       close_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - closing).count();
+      arm_failing_new(0, false);
       const CaptureReport report = hook->report();
       std::int64_t dropped = 0;
       for (const auto& [cause, steps] : report.dropped_steps) dropped += steps;
