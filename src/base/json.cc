@@ -166,6 +166,10 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes) {
     return corrupt_error("{} bytes of JSON, more than the limit of {}", text.size(), limits.max_bytes);
   }
+  // The library takes a zero byte for the end of the text, and would overlook what follows.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return corrupt_error("not JSON: a zero byte at offset {}", zero);
+  }
   Cursor cursor{.at = text.data()};
   Builder builder(cursor, limits.max_depth);
   const CountingIterator begin(&cursor, text.data());

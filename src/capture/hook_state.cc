@@ -270,7 +270,7 @@ Status HookState::close(const Ending& ending) noexcept {
   } catch (...) {
     health_->note("close", error_from_current_exception());
   }
-  if (!is_finished) count_unfinished(ending.wait_s);
+  if (!is_finished || (writer_ && health_->unaccounted_steps() > 0)) count_unfinished(is_finished, ending.wait_s);
   try {
     const std::optional<Error> first = health_->first_error();
     return first ? Status(*first) : Status();
@@ -280,14 +280,18 @@ Status HookState::close(const Ending& ending) noexcept {
 }
 
 // What the writer did not get to is lost, and counted so.
-void HookState::count_unfinished(double wait_s) noexcept {
+void HookState::count_unfinished(bool is_finished, double wait_s) noexcept {
   Error why{.code = ErrorCode::kIo, .message = {}};
   try {
-    why = io_error("{} did not take what was queued within {} s of closing", writer_->store().description(), wait_s);
+    why = is_finished ? io_error("memory ran out while writing to {}", writer_->store().description())
+                      : io_error("{} did not take what was queued within {} s of closing",
+                                 writer_->store().description(), wait_s);
   } catch (...) {
     health_->note("close", why);  // no memory for the text; the steps are counted all the same
   }
-  for (std::int64_t rest = health_->unaccounted_steps(); rest > 0; --rest) health_->step_dropped("close_timeout", why);
+  // A writer that finished all the same had no memory left to count what it lost.
+  const char* cause = is_finished ? "out_of_memory" : "close_timeout";
+  for (std::int64_t rest = health_->unaccounted_steps(); rest > 0; --rest) health_->step_dropped(cause, why);
 }
 
 void HookState::flush_for_signal(int signal_number, double seconds) noexcept {

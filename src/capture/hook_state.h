@@ -209,7 +209,7 @@ class HookState {
   JobQueue::WaitLimits wait_limits_locked(std::uint64_t serial) const;
   const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
 
-  void count_unfinished(double wait_s) noexcept;
+  void count_unfinished(bool is_finished, double wait_s) noexcept;
   bool takes_calls(const char* call) noexcept;
   template <typename Call>
   void guarded(const char* call, Call&& run) noexcept;

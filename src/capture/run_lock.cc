@@ -58,8 +58,12 @@ bool SetUpLock::owns_name(std::string_view name) noexcept {
 SetUpLock::~SetUpLock() {
   if (path_.empty()) return;
   // A failure leaves an announcement behind that ends with this process.
-  const Status removed = store_->remove(path_);
-  static_cast<void>(removed);
+  try {
+    const Status removed = store_->remove(path_);
+    static_cast<void>(removed);
+  } catch (...) {
+    static_cast<void>(error_from_current_exception());
+  }
 }
 
 Result<SetUpLock> SetUpLock::acquire(store::Store* store, const format::ProcessIdentity& self, const Sleep& sleep) {

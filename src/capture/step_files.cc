@@ -159,8 +159,11 @@ void StepFiles::abandon() noexcept {
     return;
   }
   // The event file was published, its index was not: nobody can see it, and nobody needs it.
-  if (!index_.event_file.empty() && index_bytes_ == 0) {
+  if (index_.event_file.empty() || index_bytes_ != 0) return;
+  try {
     [[maybe_unused]] const Status removed = store_->remove(event_path_);
+  } catch (...) {
+    static_cast<void>(error_from_current_exception());  // it stays, without an index, and is nobody's
   }
 }
 

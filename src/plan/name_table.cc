@@ -1,5 +1,6 @@
 #include "plan/name_table.h"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace tornasole::plan {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-constexpr std::size_t kFirstSlots = 1024;
+constexpr std::size_t kFirstSlots = 4096;
 
 }  // namespace
 

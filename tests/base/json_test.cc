@@ -24,7 +24,7 @@ TEST(Json, RefusesWhatIsNotJson) {
   const std::string deep = std::string(65, '[') + std::string(65, ']');
   for (const std::string& text :
        {std::string(""), std::string("{"), std::string("{} {}"), std::string("[1,]"), std::string("nul"),
-        std::string("\"\xFF\""), std::string("{\"a\" 1}"), std::string("[1e999]"), deep}) {
+        std::string("\"\xFF\""), std::string("{\"a\" 1}"), std::string("[1e999]"), std::string("{}\0{}", 5), deep}) {
     const auto json = parse_json(text);
     ASSERT_FALSE(json.ok()) << text;
     EXPECT_EQ(json.error().code, ErrorCode::kCorrupt) << text;

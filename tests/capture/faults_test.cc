@@ -173,6 +173,19 @@ TEST(Faults, ASecondHookOnTheSameDirectoryClosesTheFirstAndStartsAnew) {
   EXPECT_TRUE(store.status("attempts/1/index").ok());
 }
 
+// What only the writer thread knew of is a leak to a child, which has no such thread: a leak checker would say so.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kCanChildExit = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool kCanChildExit = false;
+#else
+constexpr bool kCanChildExit = true;
+#endif
+#else
+constexpr bool kCanChildExit = true;
+#endif
+
 TEST(Faults, AForkedChildNeitherWritesNorHangs) {
   store::MemoryStore store;
   auto hook = open_hook(quiet_options(), {.store = store.share()});
@@ -188,7 +201,7 @@ TEST(Faults, AForkedChildNeitherWritesNorHangs) {
       step.end();
       hook->save_scalar("child", 1);
       const Status closed = hook->close();
-      if (exits) exit(closed.ok() ? 0 : 1);
+      if (exits && kCanChildExit) exit(closed.ok() ? 0 : 1);
       _exit(closed.ok() ? 0 : 1);
     }
     int status = 0;

@@ -93,8 +93,8 @@ TEST(Types, StringsComeBackAndBadOnesAreRepaired) {
     const std::vector<std::string_view> texts = {"plain", "", "\xC3\xA4", "bad\xFF"};
     hook->begin_step(Mode::kTrain).save("texts", TensorView::strings(texts));
   }
-  const auto got = read_steps(store).at(0).values.at("texts").texts();
-  EXPECT_EQ(std::vector<std::string>(got.begin(), got.end()),
+  const Tensor got = read_steps(store).at(0).values.at("texts");
+  EXPECT_EQ(std::vector<std::string>(got.texts().begin(), got.texts().end()),
             (std::vector<std::string>{"plain", "", "\xC3\xA4", "bad\xEF\xBF\xBD"}));
 }
 

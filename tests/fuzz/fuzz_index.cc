@@ -122,6 +122,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_CHECK(again.ok() && again->is_verified);
     FUZZ_CHECK(encode_index(*again) == encode_index(*index));
   }
+  if (text.find('\0') != std::string_view::npos) {
+    FUZZ_CHECK(!index.ok());  // never JSON, though the second parser takes it for the end of the text
+    return 0;
+  }
   if (!is_comparable(text, index)) return 0;
   bool is_out_of_range = false;
   Document document;
