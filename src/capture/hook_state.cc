@@ -318,8 +318,8 @@ void HookState::flush_for_signal(int signal_number, double seconds) noexcept {
 
 void HookState::become_inert() noexcept {
   is_inert_ = true;
-  // The thread does not exist here, and joining or waking it would hang: the child keeps the memory and nothing else.
-  if (writer_) writer_->forget_thread();
+  // The thread does not exist here, and joining, detaching or waking it would fail: the child keeps the memory for
+  // ever, so that nothing of it is ever destroyed.
   [[maybe_unused]] auto* kept = new std::shared_ptr<Writer>(writer_);
 }
 

@@ -87,10 +87,6 @@ bool Writer::close(CloseJob job, double seconds) {
   return ended;
 }
 
-void Writer::forget_thread() noexcept {
-  if (thread_.joinable()) thread_.detach();
-}
-
 const std::string* Writer::keep_name(std::string name) { return &names_.emplace_back(std::move(name)); }
 
 // ---- the thread

@@ -53,8 +53,6 @@ class Writer : public std::enable_shared_from_this<Writer> {
   bool wait_idle(double seconds);
   // Pushes the job and waits for the thread to end, at most so long. False: the thread was left behind.
   bool close(CloseJob job, double seconds);
-  // In a forked child there is no thread: forget it.
-  void forget_thread() noexcept;
   // A name kept for as long as anybody can refer to it. Caller serialises.
   const std::string* keep_name(std::string name);
 

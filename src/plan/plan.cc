@@ -72,7 +72,7 @@ CollectionBits Plan::watching(Mode mode, std::int64_t mode_step) const {
 
 NameId Plan::name_id(std::string_view name) {
   const NameTable::Found found = state_->names.intern(name);
-  if (found.is_new) state_->resolve(found.id);
+  if (found.is_new) state_->resolve(found.id, name);
   return {found.id};
 }
 
@@ -93,9 +93,9 @@ bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, const Searc
   return false;
 }
 
-void Plan::State::resolve(std::uint32_t id) {
-  const SearchedName name(names.name(id));
-  if (members.size() < (std::size_t{id} + 1) * words) members.resize((std::size_t{id} + 1) * words);
+void Plan::State::resolve(std::uint32_t id, std::string_view text) {
+  const SearchedName name(text);
+  if (const std::size_t needed = (std::size_t{id} + 1) * words; members.size() < needed) members.resize(2 * needed);
   std::uint64_t* bits = members.data() + std::size_t{id} * words;
   std::fill_n(bits, words, 0);
   if (!explicit_names.empty()) {

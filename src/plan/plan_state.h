@@ -75,7 +75,7 @@ struct Plan::State {
 
   NameTable names = {};
   std::size_t words = 0;                    // 64-bit words of a CollectionBits
-  std::vector<std::uint64_t> members = {};  // `words` per name
+  std::vector<std::uint64_t> members = {};  // `words` per name, and room for more
   std::vector<Watched> watched = {};        // one per name and watch list
   std::unordered_map<std::string, CollectionBits, StringHash, std::equal_to<>> explicit_names = {};
 
@@ -101,7 +101,7 @@ struct Plan::State {
   bool is_blocked(const Collection& collection, Mode mode) const noexcept;
   bool matches(UsedPattern* used, const SearchedName& name);
   bool matches_any(const std::vector<UsedPattern*>& list, const SearchedName& name);
-  void resolve(std::uint32_t id);
+  void resolve(std::uint32_t id, std::string_view text);
   const SaveOrder& find_order(const CollectionBits& due_members);
   SaveOrder make_order(const CollectionBits& due_members) const;
 };

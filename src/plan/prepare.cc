@@ -81,7 +81,7 @@ Result<Plan> Plan::prepare(const config::Config& config, Collections* collection
   if (before != nullptr) {
     state->names = std::move(before->names);
     state->limit_reports = std::move(before->limit_reports);
-    for (std::uint32_t id = 0; id < state->names.size(); ++id) state->resolve(id);
+    for (std::uint32_t id = 0; id < state->names.size(); ++id) state->resolve(id, state->names.name(id));
     previous->state_ = std::make_unique<State>();
     state->spare_patterns.clear();
   }

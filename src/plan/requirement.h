@@ -36,7 +36,8 @@ struct Requirement {
     }
   }
 
-  bool is_met_by(std::string_view name) const noexcept {
+  // Inlined into the walk along a list of them, where the call would cost as much as the answer.
+  [[gnu::always_inline]] bool is_met_by(std::string_view name) const noexcept {
     switch (kind) {
       case Kind::kNone: break;
       case Kind::kText:
