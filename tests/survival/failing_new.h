@@ -16,7 +16,7 @@ class ExemptFromFailingNew {
   ExemptFromFailingNew& operator=(const ExemptFromFailingNew&) = delete;
 
  private:
-  bool was_exempt_;
+  [[maybe_unused]] bool was_exempt_;
 };
 
 }  // namespace tornasole::survival
