@@ -109,7 +109,8 @@ class GlobBuilder {
   }
 
   static bool append_at(const RegexNode& node, Glob::Line* line) {
-    const bool is_line_start = node.position == '^' || node.position == 'A';
+    // At the start of any line would be more than a name's start, which requirement() relies on.
+    const bool is_line_start = (node.position == '^' && !node.flags.multiline) || node.position == 'A';
     const bool is_line_end = node.position == '$' || node.position == 'Z';
     const Glob::Segment& segment = line->segments.back();
     if (is_line_start && line->segments.size() == 1 && segment.text.empty() && segment.looks.empty()) {
