@@ -8,7 +8,7 @@
 
 namespace tornasole::plan {
 
-// capture 4.3, rows 2 to 5.
+// A listed step is, and a multiple of the interval from the start up to the end; nothing is when the end is 0 or less.
 bool is_due(const config::Schedule& schedule, std::int64_t mode_step) noexcept;
 // The first due mode step at or after `from`; INT64_MAX if there is none.
 std::int64_t next_due(const config::Schedule& schedule, std::int64_t from) noexcept;
