@@ -5,14 +5,7 @@
 # folders enter as objects, not as archives, since --exclude-libs would hide them too.
 include(CMakePackageConfigHelpers)
 
-# The folders that exist; capture links all others and so decides whether there is a hook to export.
-set(folders)
-foreach(folder base tensor config plan reduce format store capture)
-  if(TARGET tornasole_${folder})
-    list(APPEND folders ${folder})
-  endif()
-endforeach()
-
+set(folders base tensor config pattern plan reduce format store capture)
 set(objects)
 set(libraries)
 foreach(folder ${folders})

@@ -4,12 +4,15 @@
 // was tried, on what, and where (the message). Nothing in the public API throws.
 
 #include <cassert>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "tornasole/export.h"
+#include "tornasole/mode.h"
 
 namespace tornasole {
 
@@ -24,12 +27,42 @@ enum class ErrorCode {
 };
 
 // Which exception class a binding raises for the error.
-enum class ErrorKind { kBase, kType, kValue, kRuntime, kNotImplemented, kBadCollection, kFileNotFound };
+enum class ErrorKind {
+  kBase,
+  kType,
+  kValue,
+  kRuntime,
+  kNotImplemented,
+  kBadCollection,
+  kFileNotFound,
+  // Of trials:
+  kMissingCollectionFiles,
+  kIndexReader,
+  kTensorUnavailable,
+  kTensorUnavailableForStep,
+  kShapeUnavailableForStep,
+  kStepUnavailable,
+  kStepNotYetAvailable,
+  kNoMoreData,
+  kInvalidWorker,
+};
+
+// What an error of a trial is about, as far as it applies.
+struct ErrorDetails {
+  std::string tensor = {};
+  std::string worker = {};
+  std::string reason = {};  // "damaged", "missing file", "only reductions", ...
+  std::int64_t step = -1;
+  Mode mode = Mode::kGlobal;
+  std::int64_t last_step = -1;
+  bool has_reductions = false;
+};
 
 struct Error {
   ErrorCode code = ErrorCode::kInvalid;
   std::string message;
   ErrorKind kind = ErrorKind::kBase;
+  std::shared_ptr<const ErrorDetails> details = {};  // shared: errors are copied, and few have any
 };
 
 // The name of a code as it appears in messages and logs: "invalid", "not found", ...

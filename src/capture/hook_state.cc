@@ -13,7 +13,7 @@
 #include "capture/process_hooks.h"
 #include "format/model_file.h"
 #include "format/paths.h"
-#include "plan/pattern.h"
+#include "pattern/pattern.h"
 #include "store/local/local_store.h"
 
 namespace tornasole::capture {
@@ -161,7 +161,7 @@ Status HookState::change_collection(std::string_view name, const std::function<S
   TORNASOLE_CHECK(change(changed));
   for (const auto* patterns : {&changed.include_regex, &changed.exclude_regex}) {
     for (const std::string& pattern : *patterns) {
-      if (auto compiled = plan::Pattern::compile(pattern); !compiled.ok()) return std::move(compiled).error();
+      if (auto compiled = pattern::Pattern::compile(pattern); !compiled.ok()) return std::move(compiled).error();
     }
   }
   collection = std::move(changed);

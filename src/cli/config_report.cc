@@ -9,8 +9,8 @@
 #include <set>
 
 #include "cli/schedule_words.h"
+#include "pattern/pattern.h"
 #include "plan/collections.h"
-#include "plan/pattern.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -173,7 +173,7 @@ class ReportMaker {
   void check(const Config& config, const std::string& key, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
       if (!checked_.insert(pattern).second) continue;
-      if (const auto compiled = plan::Pattern::compile(pattern); !compiled) {
+      if (const auto compiled = pattern::Pattern::compile(pattern); !compiled) {
         problems_.add(place_of(config, key), compiled.error());
       }
     }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "config/problems.h"
-#include "tensor/reduction.h"
+#include "tensor/reduction_spec.h"
 #include "tornasole/mode.h"
 #include "tornasole/options.h"
 #include "tornasole/result.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "tensor/reduction.h"
+#include "tensor/reduction_spec.h"
 #include "tornasole/result.h"
 
 namespace tornasole::config {

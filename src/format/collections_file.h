@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "tensor/reduction.h"
+#include "tensor/reduction_spec.h"
 #include "tornasole/mode.h"
 #include "tornasole/result.h"
 

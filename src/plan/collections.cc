@@ -5,15 +5,15 @@
 #include <iterator>
 
 #include "base/errors.h"
+#include "pattern/pattern.h"
 #include "plan/builtin_collections.h"
-#include "plan/pattern.h"
 
 namespace tornasole::plan {
 namespace {
 
 Status check_patterns(std::string_view where, const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
-    auto compiled = Pattern::compile(pattern);
+    auto compiled = pattern::Pattern::compile(pattern);
     if (!compiled) return invalid_error("{}: {}", where, compiled.error().message);
   }
   return {};

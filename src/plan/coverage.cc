@@ -32,14 +32,14 @@ struct Candidate {
 };
 
 // Names that differ from the pattern in case, then those that differ from its longest text in few characters.
-std::vector<std::string> near_misses(const Pattern& pattern, const NameTable& names) {
+std::vector<std::string> near_misses(const pattern::Pattern& pattern, const NameTable& names) {
   std::vector<Candidate> candidates;
-  const auto any_case = Pattern::compile("(?i:" + pattern.text() + ")");
+  const auto any_case = pattern::Pattern::compile("(?i:" + pattern.text() + ")");
   const std::string_view literal = pattern.literal();
   const std::size_t most = std::max<std::size_t>(1, literal.size() / 3);
   for (std::uint32_t id = 0; id < names.size(); ++id) {
     const std::string_view name = names.name(id);
-    if (any_case && any_case->search(name) == Match::kYes) {
+    if (any_case && any_case->search(name) == pattern::Match::kYes) {
       candidates.push_back({0, id});
     } else if (literal.size() >= kMinLiteral) {
       const std::size_t distance = distance_within(literal, name);
@@ -54,9 +54,9 @@ std::vector<std::string> near_misses(const Pattern& pattern, const NameTable& na
   return nearest;
 }
 
-bool matches_any_name(const Pattern& pattern, const NameTable& names) {
+bool matches_any_name(const pattern::Pattern& pattern, const NameTable& names) {
   for (std::uint32_t id = 0; id < names.size(); ++id) {
-    if (pattern.search(names.name(id)) == Match::kYes) return true;
+    if (pattern.search(names.name(id)) == pattern::Match::kYes) return true;
   }
   return false;
 }

@@ -76,17 +76,17 @@ NameId Plan::name_id(std::string_view name) {
   return {found.id};
 }
 
-bool Plan::State::matches(UsedPattern* used, const SearchedName& name) {
-  const Match match = used->pattern.search(name);
-  if (match == Match::kLimit && !used->has_hit_limit) {
+bool Plan::State::matches(UsedPattern* used, const pattern::SearchedName& name) {
+  const pattern::Match match = used->pattern.search(name);
+  if (match == pattern::Match::kLimit && !used->has_hit_limit) {
     used->has_hit_limit = true;
     limit_reports.push_back(fmt::format("pattern \"{}\": the match on \"{}\" took too many steps and counts as none",
                                         printable(used->pattern.text()), printable(name.text().substr(0, 100))));
   }
-  return match == Match::kYes;
+  return match == pattern::Match::kYes;
 }
 
-bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, const SearchedName& name) {
+bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, const pattern::SearchedName& name) {
   for (UsedPattern* used : list) {
     if (used->pattern.requirement().is_met_by(name.text()) && matches(used, name)) return true;
   }
@@ -94,7 +94,7 @@ bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, const Searc
 }
 
 void Plan::State::resolve(std::uint32_t id, std::string_view text) {
-  const SearchedName name(text);
+  const pattern::SearchedName name(text);
   if (const std::size_t needed = (std::size_t{id} + 1) * words; members.size() < needed) members.resize(2 * needed);
   std::uint64_t* bits = members.data() + std::size_t{id} * words;
   std::fill_n(bits, words, 0);
@@ -196,7 +196,8 @@ CollectionBits Plan::watched_by(NameId name, Mode mode, const CollectionBits& wa
     for (std::size_t w = 0; w < owners.size() && w < watching.size(); ++w) is_asked |= (owners[w] & watching[w]) != 0;
     if (!is_asked) continue;
     if (watched == State::Watched::kUnknown) {
-      const bool matches = state.matches_any(state.watch_lists[i].patterns, SearchedName(state.names.name(name.value)));
+      const bool matches =
+          state.matches_any(state.watch_lists[i].patterns, pattern::SearchedName(state.names.name(name.value)));
       watched = matches ? State::Watched::kYes : State::Watched::kNo;
       is_new |= matches;
     }

@@ -18,8 +18,8 @@
 
 #include "config/config.h"
 #include "plan/collections.h"
-#include "tensor/reduction.h"
 #include "tornasole/mode.h"
+#include "tornasole/reduction.h"
 #include "tornasole/result.h"
 
 namespace tornasole::plan {

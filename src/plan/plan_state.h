@@ -12,16 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "pattern/pattern.h"
 #include "plan/name_table.h"
-#include "plan/pattern.h"
 #include "plan/plan.h"
 
 namespace tornasole::plan {
 
 // A pattern in use. Its address is stable: the cache outlives every plan that took it over.
 struct UsedPattern {
-  explicit UsedPattern(Pattern compiled) : pattern(std::move(compiled)) {}
-  Pattern pattern;
+  explicit UsedPattern(pattern::Pattern compiled) : pattern(std::move(compiled)) {}
+  pattern::Pattern pattern;
   bool has_hit_limit = false;
 };
 using PatternCache = std::map<std::string, std::unique_ptr<UsedPattern>, std::less<>>;
@@ -42,7 +42,7 @@ struct Plan::State {
   // One pattern of a saved collection. They lie in one list, in the order of the collections: the first pass over the
   // names of a model is a walk along it.
   struct Wanted {
-    Requirement requirement = {};
+    pattern::Requirement requirement = {};
     std::uint32_t collection = 0;  // position in `saved`
     UsedPattern* pattern = nullptr;
   };
@@ -99,8 +99,8 @@ struct Plan::State {
   void count_schedules();
   void index_explicit_names();
   bool is_blocked(const Collection& collection, Mode mode) const noexcept;
-  bool matches(UsedPattern* used, const SearchedName& name);
-  bool matches_any(const std::vector<UsedPattern*>& list, const SearchedName& name);
+  bool matches(UsedPattern* used, const pattern::SearchedName& name);
+  bool matches_any(const std::vector<UsedPattern*>& list, const pattern::SearchedName& name);
   void resolve(std::uint32_t id, std::string_view text);
   const SaveOrder& find_order(const CollectionBits& due_members);
   SaveOrder make_order(const CollectionBits& due_members) const;

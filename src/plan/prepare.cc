@@ -121,7 +121,7 @@ Result<UsedPattern*> Plan::State::use_pattern(const std::string& where, const st
                          text, kMaxPatterns);
   }
   if (auto spare = spare_patterns.extract(text)) return patterns.insert(std::move(spare)).position->second.get();
-  auto compiled = Pattern::compile(text);
+  auto compiled = pattern::Pattern::compile(text);
   if (!compiled) return invalid_error("{}: {}", where, compiled.error().message);
   return patterns.emplace(text, std::make_unique<UsedPattern>(*std::move(compiled))).first->second.get();
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "fuzz_check.h"
-#include "plan/pattern.h"
+#include "pattern/pattern.h"
 
 using namespace tornasole;
 using namespace tornasole::plan;

@@ -1,1 +1,1 @@
-tornasole_fuzz(fuzz_pattern SOURCES fuzz_pattern.cc LINKS plan config tensor base)
+tornasole_fuzz(fuzz_pattern SOURCES fuzz_pattern.cc LINKS pattern base)

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tensor/reduction.h"
+#include "tornasole/reduction.h"
 #include "tornasole/tensor.h"
 
 namespace tornasole::reduce {

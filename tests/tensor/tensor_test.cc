@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "tensor/reduction.h"
+#include "tornasole/reduction.h"
 
 namespace tornasole {
 namespace {

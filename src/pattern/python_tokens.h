@@ -7,7 +7,7 @@
 
 #include "tornasole/result.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 struct Token {
   bool is_end = false;
@@ -41,4 +41,4 @@ std::u32string decode_utf8(std::string_view text);
 void append_utf8(std::string* out, char32_t code);
 std::string encode_utf8(std::u32string_view text);
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

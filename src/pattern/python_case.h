@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 using CodeRange = std::pair<std::uint32_t, std::uint32_t>;
 
@@ -23,4 +23,4 @@ std::vector<CodeRange> invert_ranges(const std::vector<CodeRange>& merged);
 // str.isidentifier().
 bool is_python_identifier(std::string_view utf8) noexcept;
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -1,6 +1,6 @@
 #pragma once
 
-// The reductions by name. What they compute is in src/reduce.
+// The reductions by name: one number of a tensor each.
 
 #include <array>
 #include <compare>
@@ -8,7 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "tornasole/export.h"
 
 namespace tornasole {
 
@@ -27,21 +28,13 @@ struct Reduction {
 };
 
 // "min", "median", "l2": without abs_ and without _norm.
-std::string_view reduction_kind_name(ReductionKind kind) noexcept;
-std::optional<ReductionKind> parse_reduction_kind(std::string_view name) noexcept;
+TORNASOLE_EXPORT std::string_view reduction_kind_name(ReductionKind kind) noexcept;
+TORNASOLE_EXPORT std::optional<ReductionKind> parse_reduction_kind(std::string_view name) noexcept;
 // "abs_l2", as in the names of stored reductions.
-std::string reduction_name(Reduction reduction);
+TORNASOLE_EXPORT std::string reduction_name(Reduction reduction);
 // "abs_l2_norm", as in configuration and collections files.
-std::string reduction_config_text(Reduction reduction);
+TORNASOLE_EXPORT std::string reduction_config_text(Reduction reduction);
 // Any spelling: min, abs_min, l1, l1_norm, abs_l1, abs_l1_norm.
-std::optional<Reduction> parse_reduction(std::string_view text) noexcept;
-
-// In what form a tensor is saved.
-struct ReductionSpec {
-  std::vector<Reduction> reductions = {};  // reductions, norms, absolute reductions, absolute norms; each once
-  bool save_raw_tensor = true;
-  bool save_shape = false;
-  bool operator==(const ReductionSpec&) const = default;
-};
+TORNASOLE_EXPORT std::optional<Reduction> parse_reduction(std::string_view text) noexcept;
 
 }  // namespace tornasole

@@ -5,7 +5,7 @@
 //   4. otherwise PCRE2's interpreter, which reports every item it tries; after a number of steps it is given up
 // The JIT alone would not do: it counts neither the rounds of simple repetitions nor those of every starting place.
 
-#include "plan/pattern.h"
+#include "pattern/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -19,10 +19,10 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
-#include "plan/glob.h"
-#include "plan/python_regex.h"
+#include "pattern/glob.h"
+#include "pattern/python_regex.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 namespace {
 
 constexpr std::size_t kMaxPatternBytes = 4096;
@@ -216,4 +216,4 @@ Match Pattern::Compiled::search_guarded(std::string_view name) const noexcept {
   }
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -1,4 +1,4 @@
-#include "tensor/reduction.h"
+#include "tornasole/reduction.h"
 
 namespace tornasole {
 

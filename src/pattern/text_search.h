@@ -10,7 +10,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 // Where `text`, which is not empty, occurs first at or after `from`; npos if nowhere. Searches by first and last byte:
 // names are so short that a search that has to prepare itself is slower.
@@ -47,4 +47,4 @@ inline std::size_t find_text(std::string_view name, std::string_view text, std::
   return std::string_view::npos;
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

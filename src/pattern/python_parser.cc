@@ -1,9 +1,9 @@
-#include "plan/python_parser.h"
+#include "pattern/python_parser.h"
 
 #include "base/errors.h"
 #include "base/utf8.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 namespace {
 
 constexpr int kMaxDepth = 200;
@@ -283,4 +283,4 @@ Status PythonParser::parse_repeat(char32_t sign, const Context& context, RegexSe
   return {};
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

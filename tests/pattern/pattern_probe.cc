@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "plan/pattern.h"
+#include "pattern/pattern.h"
 
 int main() {
   using namespace tornasole;
@@ -18,7 +18,7 @@ int main() {
       return 1;
     }
     const std::string* text = request->find("pattern")->as_string();
-    const auto pattern = plan::Pattern::compile(*text);
+    const auto pattern = pattern::Pattern::compile(*text);
     std::string out;
     JsonWriter writer(&out);
     writer.begin_object();
@@ -27,8 +27,8 @@ int main() {
     } else {
       std::string matches;
       for (const Json& name : *request->find("names")->as_array()) {
-        const plan::Match match = pattern->search(*name.as_string());
-        matches += match == plan::Match::kYes ? 'y' : match == plan::Match::kNo ? 'n' : 'l';
+        const pattern::Match match = pattern->search(*name.as_string());
+        matches += match == pattern::Match::kYes ? 'y' : match == pattern::Match::kNo ? 'n' : 'l';
       }
       writer.key("matches").value(matches);
     }

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/python_regex.h"
-#include "plan/requirement.h"
+#include "pattern/python_regex.h"
+#include "pattern/requirement.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 class Glob {
  public:
@@ -62,4 +62,4 @@ class Glob {
   std::vector<Line> lines_;  // alternatives
 };
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

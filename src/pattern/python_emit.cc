@@ -6,10 +6,10 @@
 #include <span>
 
 #include "base/errors.h"
-#include "plan/python_case.h"
-#include "plan/python_regex.h"
+#include "pattern/python_case.h"
+#include "pattern/python_regex.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 namespace {
 
 using Kind = RegexNode::Kind;
@@ -231,4 +231,4 @@ Result<std::string> to_pcre2(const Regex& regex) {
   return emitter.take();
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/python_regex.h"
-#include "plan/python_tokens.h"
+#include "pattern/python_regex.h"
+#include "pattern/python_tokens.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 class PythonParser {
  public:
@@ -66,4 +66,4 @@ class PythonParser {
   bool has_backreference_ = false;
 };
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -1,6 +1,6 @@
-#include "plan/python_tokens.h"
+#include "pattern/python_tokens.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 Token TokenReader::peek() const noexcept {
   if (at_ >= text_.size()) return {.is_end = true};
@@ -79,4 +79,4 @@ std::string encode_utf8(std::u32string_view text) {
   return encoded;
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -1,12 +1,12 @@
-#include "plan/glob.h"
+#include "pattern/glob.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "plan/python_tokens.h"
-#include "plan/text_search.h"
+#include "pattern/python_tokens.h"
+#include "pattern/text_search.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 namespace {
 
@@ -267,4 +267,4 @@ bool Glob::search(std::string_view name) const noexcept {
   return std::ranges::any_of(lines_, [&](const Line& line) { return search(line, name); });
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "plan/text_search.h"
+#include "pattern/text_search.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 struct Requirement {
   enum class Kind : std::uint8_t {
@@ -66,4 +66,4 @@ struct Requirement {
   }
 };
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/python_regex.h"
-#include "plan/python_tokens.h"
+#include "pattern/python_regex.h"
+#include "pattern/python_tokens.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 namespace {
 
 using Kind = RegexNode::Kind;
@@ -171,4 +171,4 @@ std::string longest_literal(const Regex& regex) {
   return longest;
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "plan/python_case.h"
-#include "plan/python_parser.h"
+#include "pattern/python_case.h"
+#include "pattern/python_parser.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 namespace {
 
 constexpr std::u32string_view kFlagLetters = U"iLmsxatu";
@@ -296,4 +296,4 @@ Status PythonParser::parse_flags(char32_t first, Context* context, bool is_first
   return {};
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

@@ -1,4 +1,4 @@
-#include "plan/pattern.h"
+#include "pattern/pattern.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 namespace {
 
 // Time this thread computed, so that what else the machine does is not counted.
@@ -159,4 +159,4 @@ TEST(Pattern, ManyThreadsSearchWithOnePattern) {
 }
 
 }  // namespace
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

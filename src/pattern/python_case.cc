@@ -1,4 +1,4 @@
-#include "plan/python_case.h"
+#include "pattern/python_case.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 namespace {
 
 // Code points first, first + step, ..., last are the same letter as the one `delta` away, which stands for all its
@@ -199,4 +199,4 @@ bool is_python_identifier(std::string_view utf8) noexcept {
                              nullptr) >= 0;
 }
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

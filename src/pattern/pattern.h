@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "plan/requirement.h"
+#include "pattern/requirement.h"
 #include "tornasole/result.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 enum class Match { kNo, kYes, kLimit };  // kLimit: the match was given up; counts as no, reported once by the caller
 
@@ -49,4 +49,4 @@ class Pattern {
   std::unique_ptr<Compiled> compiled_;
 };
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern

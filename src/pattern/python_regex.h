@@ -16,7 +16,7 @@
 
 #include "tornasole/result.h"
 
-namespace tornasole::plan {
+namespace tornasole::pattern {
 
 struct RegexFlags {
   bool ignore_case = false;
@@ -101,4 +101,4 @@ std::string required_literal(const Regex& regex);
 // The longest run of plain characters written in the pattern, case aside; may be empty. For messages.
 std::string longest_literal(const Regex& regex);
 
-}  // namespace tornasole::plan
+}  // namespace tornasole::pattern
