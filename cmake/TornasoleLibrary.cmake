@@ -6,6 +6,9 @@
 include(CMakePackageConfigHelpers)
 
 set(folders base tensor config pattern plan reduce format store capture)
+if(TARGET tornasole_trial)
+  list(APPEND folders trial)
+endif()
 set(objects)
 set(libraries)
 foreach(folder ${folders})

@@ -29,8 +29,8 @@ TABLE = {
     "rules": {"trial"},
     "report": {"rules"},
     "tools": {"format", "store", "reduce", "pattern", "trial", "capture"},
-    "cli": {"config", "pattern", "plan", "trial", "rules", "report", "tools"},
-    "server": {"config", "pattern", "plan", "trial", "rules", "report", "tools"},
+    "cli": {"config", "pattern", "plan", "reduce", "trial", "rules", "report", "tools"},
+    "server": {"config", "pattern", "plan", "reduce", "trial", "rules", "report", "tools"},
 }
 OPEN_TO_ALL = {"base", "tensor"}
 # Public header -> the folder that implements it.
@@ -42,6 +42,7 @@ PUBLIC = {
     "reduction.h": "tensor",
     "options.h": "config",
     "trial.h": "trial",
+    "stats.h": "reduce",
     "hook.h": "capture",
     "model.h": "format",
     "c.h": "capture",
