@@ -17,6 +17,10 @@ class CompensatedSum {
     low_ += std::fabs(high_) >= std::fabs(term) ? (high_ - next) + term : (term - next) + high_;
     high_ = next;
   }
+  void add(const CompensatedSum& other) noexcept {
+    add(other.high_);
+    if (std::isfinite(other.high_)) low_ += other.low_;
+  }
   // After an infinity the dropped bits are NaN, the sum itself is right.
   double value() const noexcept { return std::isfinite(high_) ? high_ + low_ : high_; }
 

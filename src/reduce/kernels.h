@@ -25,22 +25,28 @@ struct Scaled {
 };
 Scaled operator+(Scaled a, Scaled b) noexcept;
 
-// Floating-point tensors; of complex ones, the moduli. With a NaN among the elements only count and has_nan are set.
+// What is wanted of a pass besides sums and extremes.
+struct RealNeeds {
+  bool variance = false;
+  bool abs_variance = false;
+  bool product = false;
+  bool counts = false;  // of NaN and infinities: without it the pass may stop at the first NaN
+};
+// Floating-point tensors; of complex ones, the moduli. With a NaN among the elements only the counts are meant.
 struct RealSummary {
   std::int64_t count = 0;
-  bool has_nan = false;
-  bool has_infinity = false;
+  std::int64_t zeros = 0, nan = 0, positive_infinite = 0, negative_infinite = 0;
   double min = 0, max = 0;
   double abs_min = 0, abs_max = 0;
   Scaled sum = {}, abs_sum = {};
-  Scaled squares = {};  // sum of them; the exponent is even
+  Scaled squares = {};                      // sum of them; the exponent is even
+  Scaled variance = {}, abs_variance = {};  // population variance; the exponent is even; NaN with an infinity
+  Scaled product = {};                      // of all elements; NaN where infinities meet zeros
+  bool has_nan() const noexcept { return nan > 0; }
+  bool has_infinity() const noexcept { return positive_infinite + negative_infinite > 0; }
 };
-RealSummary summarize_real(const TensorView& tensor);
-// Population variance about the mean, of the elements or of their magnitudes; the exponent is even. Not for NaN or
-// infinity among the elements.
-Scaled variance_of_real(const TensorView& tensor, const RealSummary& summary, bool of_absolute);
-// Not for NaN or infinity among the elements, nor for complex ones.
-Scaled product_of_real(const TensorView& tensor);
+// Up to `threads` threads share a large tensor; their number does not change the result.
+RealSummary summarize_real(const TensorView& tensor, const RealNeeds& needs, int threads = 1);
 // True if an odd number of elements has its sign set.
 bool is_sign_odd(const TensorView& tensor);
 // Not for NaN among the elements.

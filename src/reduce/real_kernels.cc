@@ -1,23 +1,39 @@
-// Floating-point tensors, worked in float64.
+// Floating-point tensors, worked in float64, in one read.
 //
-//   1. summarize: one pass over everything that needs no mean.
-//   2. Where the largest magnitude says that squares or sums of float64 elements may overflow or vanish, the pass is
-//      repeated on the elements times a power of two, which is exact; only such tensors pay for it.
-//   3. variance: a pass over squared distances from the mean, corrected by what the rounded mean is off.
+//   1. The tensor is cut into chunks, a chunk into blocks that stay in the first cache. Chunks are summed apart and put
+//      together in order, so that the number of threads changes nothing.
+//   2. A block is a run of floats or doubles: narrower types and moduli are converted into a buffer first.
+//   3. Per block: sums, extremes and zeros in one loop. The squared distances from the mean follow from the sums where
+//      that loses nothing; where the mean is far larger than the spread, a second loop over the block measures them.
+//   4. Where the largest magnitude says that squares or sums of float64 elements may overflow or vanish, the tensor is
+//      read again, times a power of two, which is exact; only such tensors pay for it.
 
 #include <algorithm>
-#include <bit>
-#include <cassert>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+#include <vector>
 
 #include "reduce/accumulate.h"
 #include "reduce/blocks.h"
 #include "reduce/kernels.h"
 #include "reduce/loads.h"
+#include "reduce/moments.h"
+#include "reduce/products.h"
+#include "reduce/vector_kernels.h"
 
 namespace tornasole::reduce {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+constexpr std::size_t kChunkBlocks = 128;
+constexpr std::size_t kChunkElements = kChunkBlocks * kBlockElements;
 
 // Between these magnitudes the sum of 2^40 squares is neither infinite nor loses bits of its larger terms.
 constexpr int kSmallestSafeExponent = -400;
@@ -31,263 +47,311 @@ int scaling_exponent(double largest) noexcept {
   return std::max(exponent, -1000);  // 2^1000 is still a double
 }
 
-struct Totals {
-  double min = kInfinity, max = -kInfinity, abs_min = kInfinity;
-  CompensatedSum sum, abs_sum, squares;
-};
-
-struct BlockLanes {
-  Lanes min, max, abs_min, sum = {}, dropped = {}, abs_sum = {}, squares = {};
-  BlockLanes() noexcept {
-    min.fill(kInfinity);
-    max.fill(-kInfinity);
-    abs_min.fill(kInfinity);
-  }
-  template <bool kIsCompensated>
-  void take(std::size_t lane, double x) noexcept {
-    const double magnitude = std::fabs(x);
-    min[lane] = x < min[lane] ? x : min[lane];
-    max[lane] = x > max[lane] ? x : max[lane];
-    abs_min[lane] = magnitude < abs_min[lane] ? magnitude : abs_min[lane];
-    if constexpr (kIsCompensated) {
-      const double next = sum[lane] + x;
-      const double part = next - sum[lane];
-      dropped[lane] += (sum[lane] - (next - part)) + (x - part);
-      sum[lane] = next;
-    } else {
-      sum[lane] += x;
-    }
-    abs_sum[lane] += magnitude;
-    squares[lane] += x * x;
-  }
-  void add_to(Totals& totals) const noexcept {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      totals.min = std::min(totals.min, min[lane]);
-      totals.max = std::max(totals.max, max[lane]);
-      totals.abs_min = std::min(totals.abs_min, abs_min[lane]);
-      totals.sum.add(sum[lane]);
-      if (std::isfinite(sum[lane])) totals.sum.add(dropped[lane]);
-    }
-    add_lanes(totals.abs_sum, abs_sum);
-    add_lanes(totals.squares, squares);
-  }
-};
-
-template <typename Load>
-double scaled(const Load& load, typename Load::Raw raw, double factor) noexcept {
-  if constexpr (Load::kNeedsScaling) return load(raw) * factor;
-  return load(raw);
+// One fixed order, whatever computed the lanes.
+double total_of(const Lanes& lanes) noexcept {
+  static_assert(kLanes == 8);
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-template <typename Load>
-Totals total(const TensorView& tensor, const Load& load, double factor) {
-  using Raw = typename Load::Raw;
-  Totals totals;
-  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
-    BlockLanes lanes;
-    std::size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        lanes.template take<Load::kNeedsScaling>(lane, scaled(load, x[i + lane], factor));
-      }
-    }
-    for (std::size_t lane = 0; i < count; ++i, ++lane) {
-      lanes.template take<Load::kNeedsScaling>(lane, scaled(load, x[i], factor));
-    }
-    lanes.add_to(totals);
-    return true;
-  });
-  return totals;
+void sum_block(const VectorKernels& kernels, const float* x, std::size_t count, BlockSums* out) {
+  kernels.sum_floats(x, count, out);
+}
+void sum_block(const VectorKernels& kernels, const double* x, std::size_t count, BlockSums* out) {
+  kernels.sum_doubles(x, count, out);
+}
+void deviate_block(const VectorKernels& kernels, const float* x, std::size_t count, double centre, bool of_absolute,
+                   BlockDeviations* out) {
+  kernels.deviate_floats(x, count, centre, of_absolute, out);
+}
+void deviate_block(const VectorKernels& kernels, const double* x, std::size_t count, double centre, bool of_absolute,
+                   BlockDeviations* out) {
+  kernels.deviate_doubles(x, count, centre, of_absolute, out);
 }
 
-template <typename Load>
-RealSummary summarize(const TensorView& tensor, const Load& load) {
-  RealSummary summary;
-  summary.count = tensor.element_count();
-  Totals totals = total(tensor, load, 1.0);
-  // Sums of squares are never the difference of two infinities: they are NaN only if an element is.
-  summary.has_nan = std::isnan(totals.squares.value());
-  if (summary.has_nan) return summary;
-  summary.min = totals.min;
-  summary.max = totals.max;
-  summary.abs_min = totals.abs_min;
-  summary.abs_max = std::max(std::fabs(totals.min), std::fabs(totals.max));
-  summary.has_infinity = std::isinf(summary.abs_max);
-  int exponent = 0;
-  if (Load::kNeedsScaling && !summary.has_infinity) exponent = scaling_exponent(summary.abs_max);
-  if (exponent != 0) totals = total(tensor, load, std::ldexp(1.0, -exponent));
-  summary.sum = {totals.sum.value(), exponent};
-  summary.abs_sum = {totals.abs_sum.value(), exponent};
-  summary.squares = {totals.squares.value(), std::int64_t{2} * exponent};
-  return summary;
-}
-
-// sum of (x * factor - mean)^2, less what the rounding of the mean added to it.
-template <typename Load>
-double squared_deviations(const TensorView& tensor, const Load& load, double factor, double mean) {
-  using Raw = typename Load::Raw;
-  CompensatedSum deviations;
-  CompensatedSum squares;
-  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
-    Lanes lane_deviations = {};
-    Lanes lane_squares = {};
-    const auto take = [&](std::size_t lane, Raw raw) {
-      const double deviation = scaled(load, raw, factor) - mean;
-      lane_deviations[lane] += deviation;
-      lane_squares[lane] += deviation * deviation;
-    };
-    std::size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) take(lane, x[i + lane]);
-    }
-    for (std::size_t lane = 0; i < count; ++i, ++lane) take(lane, x[i]);
-    add_lanes(deviations, lane_deviations);
-    add_lanes(squares, lane_squares);
-    return true;
-  });
-  const double off = deviations.value();
-  return std::max(0.0, squares.value() - off * off / static_cast<double>(tensor.element_count()));
-}
-
-// Mantissas multiplied, exponents added. The product's rounding errors are carried along, so that its relative error
-// does not grow with the number of elements.
-class RunningProduct {
+// What is known of the elements read so far.
+class Chunk {
  public:
-  void multiply(double x) noexcept {
-    int exponent = 0;
-    const double factor = std::frexp(x, &exponent);
-    const double next = product_ * factor;
-    dropped_ = dropped_ * factor + std::fma(product_, factor, -next);
-    product_ = next;
-    exponent_ += exponent;
-    if (++since_normal_ == 256) normalize();
+  explicit Chunk(const RealNeeds& needs) noexcept : needs_(needs), kernels_(&vector_kernels()) {}
+
+  // False if nothing that follows can matter any more.
+  template <typename T>
+  bool take(const T* x, std::size_t count) noexcept {
+    BlockSums block;
+    sum_block(*kernels_, x, count, &block);
+    const double abs_total = total_of(block.abs_sum);
+    const double squares = total_of(block.squares);
+    if (!std::isfinite(abs_total)) count_non_finite(x, count);
+    min_ = std::min(min_, block.min);
+    max_ = std::max(max_, block.max);
+    abs_min_ = std::min(abs_min_, block.abs_min);
+    zeros_ += static_cast<std::int64_t>(block.zeros);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      sum_.add(block.sum[lane]);
+      if (std::is_same_v<T, double> && std::isfinite(block.sum[lane])) sum_.add(block.dropped[lane]);
+    }
+    abs_sum_.add(abs_total);
+    squares_.add(squares);
+    if (has_non_finite()) return needs_.counts || nan_ == 0;
+    if (needs_.variance) add_moments(moments_, x, count, total_of(block.sum), squares, false);
+    if (needs_.abs_variance) add_moments(abs_moments_, x, count, abs_total, squares, true);
+    if (needs_.product && zeros_ == 0) multiply(x, count);
+    return true;
   }
-  Scaled value() noexcept {
-    normalize();
-    return {product_ + dropped_, exponent_};
+
+  void add(Chunk& next) noexcept {
+    min_ = std::min(min_, next.min_);
+    max_ = std::max(max_, next.max_);
+    abs_min_ = std::min(abs_min_, next.abs_min_);
+    zeros_ += next.zeros_;
+    nan_ += next.nan_;
+    positive_infinite_ += next.positive_infinite_;
+    negative_infinite_ += next.negative_infinite_;
+    sum_.add(next.sum_);
+    abs_sum_.add(next.abs_sum_);
+    squares_.add(next.squares_);
+    moments_.add(next.moments_);
+    abs_moments_.add(next.abs_moments_);
+    if (needs_.product && zeros_ == 0 && !has_non_finite()) product_.multiply(next.product_);
+  }
+
+  bool has_non_finite() const noexcept { return nan_ + positive_infinite_ + negative_infinite_ > 0; }
+
+  void describe(RealSummary& summary) const noexcept {
+    summary.zeros = zeros_;
+    summary.nan = nan_;
+    summary.positive_infinite = positive_infinite_;
+    summary.negative_infinite = negative_infinite_;
+    // Whether -0 or +0 was met first depends on the width of the registers: of several elements the sign is dropped.
+    summary.min = summary.count == 1 ? min_ : min_ + 0.0;
+    summary.max = summary.count == 1 ? max_ : max_ + 0.0;
+    summary.abs_min = abs_min_;
+    summary.abs_max = std::max(std::fabs(min_), std::fabs(max_));
+  }
+  void describe_sums(RealSummary& summary, int exponent) const noexcept {
+    summary.sum = {sum_.value(), exponent};
+    summary.abs_sum = {abs_sum_.value(), exponent};
+    summary.squares = {squares_.value(), std::int64_t{2} * exponent};
+  }
+  // Of finite elements.
+  Scaled product() noexcept { return zeros_ > 0 ? Scaled{} : product_.value(); }
+  double squared_deviations(bool of_absolute) const noexcept {
+    return std::max(0.0, (of_absolute ? abs_moments_ : moments_).squares());
   }
 
  private:
-  // A factor is at least one half, so 256 of them cannot underflow.
-  void normalize() noexcept {
-    since_normal_ = 0;
-    int exponent = 0;
-    product_ = std::frexp(product_, &exponent);
-    dropped_ = std::ldexp(dropped_, -exponent);
-    exponent_ += exponent;
+  template <typename T>
+  void count_non_finite(const T* x, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      nan_ += std::isnan(x[i]) ? 1 : 0;
+      positive_infinite_ += x[i] == std::numeric_limits<T>::infinity() ? 1 : 0;
+      negative_infinite_ += x[i] == -std::numeric_limits<T>::infinity() ? 1 : 0;
+    }
   }
-  double product_ = 1;
-  double dropped_ = 0;
-  std::int64_t exponent_ = 0;
-  int since_normal_ = 0;
+
+  template <typename T>
+  void add_moments(Moments& moments, const T* x, std::size_t count, double sum, double squares,
+                   bool of_absolute) noexcept {
+    // How many times larger than the spread the squares may be: what the subtraction loses stays below the tolerance
+    // of a float, or of a double.
+    constexpr double kLossless = std::is_same_v<T, float> ? 65536 : 4;
+    const auto n = static_cast<double>(count);
+    const double mean = sum / n;
+    const double spread = squares - sum * mean;
+    if (spread * kLossless >= squares && std::isfinite(squares)) {
+      moments.add(n, mean, 0, spread);
+      return;
+    }
+    BlockDeviations block;
+    deviate_block(*kernels_, x, count, mean, of_absolute, &block);
+    const double rest = total_of(block.sum) / n;
+    moments.add(n, mean, rest, std::max(0.0, total_of(block.squares) - total_of(block.sum) * rest));
+  }
+
+  void multiply(const float* x, std::size_t count) noexcept {
+    BlockProduct block;
+    kernels_->multiply_floats(x, count, &block);
+    product_.multiply(block, count);
+  }
+  void multiply(const double* x, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) product_.multiply(x[i]);
+  }
+
+  RealNeeds needs_;
+  const VectorKernels* kernels_;
+  double min_ = kInfinity, max_ = -kInfinity, abs_min_ = kInfinity;
+  std::int64_t zeros_ = 0, nan_ = 0, positive_infinite_ = 0, negative_infinite_ = 0;
+  CompensatedSum sum_, abs_sum_, squares_;
+  Moments moments_, abs_moments_;
+  RunningProduct product_;
 };
 
-}  // namespace
-
-double Scaled::to_double() const noexcept {
-  return std::ldexp(value, static_cast<int>(std::clamp<std::int64_t>(exponent, -10'000, 10'000)));
+// The 256 values of an 8-bit float.
+template <typename Load>
+constexpr std::array<float, 256> make_table() noexcept {
+  std::array<float, 256> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(Load{}(static_cast<std::uint8_t>(i)));
+  return table;
 }
 
-Scaled Scaled::square_root() const noexcept {
-  assert(exponent % 2 == 0);
-  return {std::sqrt(value), exponent / 2};
+// One block as it lies in memory to a run of floats or doubles, times `factor` where a type needs scaling.
+template <typename Load>
+bool take_block(Chunk& chunk, const typename Load::Raw* x, std::size_t count, const Load& load, double factor) {
+  if constexpr (std::is_same_v<Load, LoadFloat32>) {
+    return chunk.take(x, count);
+  } else if constexpr (std::is_same_v<Load, LoadFloat16> || std::is_same_v<Load, LoadBfloat16>) {
+    alignas(64) float floats[kBlockElements];
+    const VectorKernels& kernels = vector_kernels();
+    (std::is_same_v<Load, LoadFloat16> ? kernels.widen_halves : kernels.widen_bfloat16s)(x, count, floats);
+    return chunk.take(floats, count);
+  } else if constexpr (sizeof(typename Load::Raw) == 1) {
+    static const std::array<float, 256> table = make_table<Load>();
+    alignas(64) float floats[kBlockElements];
+    for (std::size_t i = 0; i < count; ++i) floats[i] = table[x[i]];
+    return chunk.take(floats, count);
+  } else {
+    if constexpr (std::is_same_v<Load, LoadFloat64>) {
+      if (factor == 1.0) return chunk.take(x, count);
+    }
+    alignas(64) double doubles[kBlockElements];
+    for (std::size_t i = 0; i < count; ++i) doubles[i] = load(x[i]) * factor;
+    return chunk.take(doubles, count);
+  }
 }
 
-Scaled operator+(Scaled a, Scaled b) noexcept {
-  if (a.value == 0) return b;
-  if (b.value == 0) return a;
-  if (a.exponent < b.exponent) std::swap(a, b);
-  return {a.value + Scaled{b.value, b.exponent - a.exponent}.to_double(), a.exponent};
+// Chunk by chunk over any layout.
+template <typename Load>
+Chunk read_in_order(const TensorView& tensor, const Load& load, const RealNeeds& needs, double factor) {
+  using Raw = typename Load::Raw;
+  Chunk all(needs);
+  Chunk chunk(needs);
+  std::size_t blocks = 0;
+  bool is_first = true;
+  const auto finish = [&] {
+    if (is_first) {
+      all = chunk;
+    } else {
+      all.add(chunk);
+    }
+    is_first = false;
+  };
+  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
+    if (blocks == kChunkBlocks) {
+      finish();
+      chunk = Chunk(needs);
+      blocks = 0;
+    }
+    ++blocks;
+    return take_block(chunk, x, count, load, factor);
+  });
+  finish();
+  return all;
 }
 
-RealSummary summarize_real(const TensorView& tensor) {
-  return with_load(tensor.dtype(), [&](const auto& load) { return summarize(tensor, load); });
+// The same chunks of one run without gaps, on several threads.
+template <typename Load>
+Chunk read_in_parallel(const typename Load::Raw* x, std::size_t count, const Load& load, const RealNeeds& needs,
+                       double factor, std::size_t threads) {
+  std::vector<Chunk> chunks((count + kChunkElements - 1) / kChunkElements, Chunk(needs));
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < chunks.size(); i = next++) {
+      const std::size_t end = std::min(count, (i + 1) * kChunkElements);
+      for (std::size_t at = i * kChunkElements; at < end; at += kBlockElements) {
+        if (!take_block(chunks[i], x + at, std::min(kBlockElements, end - at), load, factor)) break;
+      }
+    }
+  };
+  std::vector<std::jthread> helpers;
+  helpers.reserve(threads);
+  try {
+    while (helpers.size() + 1 < std::min(threads, chunks.size())) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those there are do the work.
+  }
+  work();
+  helpers.clear();
+  for (std::size_t i = 1; i < chunks.size(); ++i) chunks[0].add(chunks[i]);
+  return chunks[0];
 }
 
-Scaled variance_of_real(const TensorView& tensor, const RealSummary& summary, bool of_absolute) {
+template <typename Load>
+Chunk read(const TensorView& tensor, const Load& load, const RealNeeds& needs, double factor, int threads) {
+  constexpr std::size_t kWorthThreads = 4 * kChunkElements;
+  const auto count = static_cast<std::size_t>(tensor.element_count());
+  if (threads > 1 && count >= kWorthThreads) {
+    const Layout layout(tensor, ElementOrder::kAny);
+    using Raw = typename Load::Raw;
+    if (layout.rank() == 1 && layout.stride(0) == sizeof(Raw) && layout.is_aligned(alignof(Raw))) {
+      return read_in_parallel(reinterpret_cast<const Raw*>(layout.data()), count, load, needs, factor,
+                              static_cast<std::size_t>(threads));
+    }
+  }
+  return read_in_order(tensor, load, needs, factor);
+}
+
+// A pass of its own over elements scaled so that their distances neither overflow nor vanish, if they would.
+template <typename Load>
+Scaled variance_of(const TensorView& tensor, const Load& load, const Chunk& first, const RealSummary& summary,
+                   bool of_absolute, int threads) {
   const double smallest = of_absolute ? summary.abs_min : summary.min;
   const double largest = of_absolute ? summary.abs_max : summary.max;
+  if (summary.has_infinity()) return {kNan, 0};
   if (smallest == largest) return {0, 0};
   const auto count = static_cast<double>(summary.count);
-  const Scaled& sum = of_absolute ? summary.abs_sum : summary.sum;
   // Halved, since the difference of two doubles may overflow. Distinct elements lie at least 2^-53 of their size apart,
   // so what brings their distance near 1 does not make the elements themselves too large.
   const int exponent =
-      scaling_exponent(std::max(largest / 2 - smallest / 2, std::numeric_limits<double>::denorm_min()));
-  const double mean = Scaled{sum.value / count, sum.exponent - exponent}.to_double();
-  const double factor = std::ldexp(1.0, -exponent);
-  const double squares = with_load(tensor.dtype(), [&](const auto& load) {
-    using Load = std::remove_cvref_t<decltype(load)>;
-    return of_absolute ? squared_deviations(tensor, LoadMagnitude<Load>{}, factor, mean)
-                       : squared_deviations(tensor, load, factor, mean);
-  });
-  return {squares / count, std::int64_t{2} * exponent};
+      Load::kNeedsScaling
+          ? scaling_exponent(std::max(largest / 2 - smallest / 2, std::numeric_limits<double>::denorm_min()))
+          : 0;
+  if (exponent == 0) return {first.squared_deviations(of_absolute) / count, 0};
+  const RealNeeds needs{.variance = !of_absolute, .abs_variance = of_absolute};
+  const Chunk scaled = read(tensor, load, needs, std::ldexp(1.0, -exponent), threads);
+  return {scaled.squared_deviations(of_absolute) / count, std::int64_t{2} * exponent};
 }
 
-Scaled product_of_real(const TensorView& tensor) {
-  return with_load(tensor.dtype(), [&](const auto& load) {
-    using Raw = typename std::remove_cvref_t<decltype(load)>::Raw;
-    RunningProduct product;
-    for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) product.multiply(load(x[i]));
-      return true;
-    });
-    return product.value();
-  });
+template <typename Load>
+RealSummary summarize(const TensorView& tensor, const Load& load, const RealNeeds& needs, int threads) {
+  RealSummary summary;
+  summary.count = tensor.element_count();
+  Chunk all = read(tensor, load, needs, 1.0, threads);
+  all.describe(summary);
+  if (summary.has_nan()) return summary;
+  int exponent = 0;
+  if (Load::kNeedsScaling && !summary.has_infinity()) exponent = scaling_exponent(summary.abs_max);
+  if (exponent == 0) {
+    all.describe_sums(summary, 0);
+  } else {
+    read(tensor, load, {}, std::ldexp(1.0, -exponent), threads).describe_sums(summary, exponent);
+  }
+  if (needs.variance) summary.variance = variance_of(tensor, load, all, summary, false, threads);
+  if (needs.abs_variance) summary.abs_variance = variance_of(tensor, load, all, summary, true, threads);
+  if (needs.product) {
+    if (!summary.has_infinity()) {
+      summary.product = all.product();
+    } else {
+      summary.product = {summary.zeros > 0 ? kNan : is_sign_odd(tensor) ? -kInfinity : kInfinity, 0};
+    }
+  }
+  return summary;
+}
+
+}  // namespace
+
+RealSummary summarize_real(const TensorView& tensor, const RealNeeds& needs, int threads) {
+  return with_load(tensor.dtype(), [&](const auto& load) { return summarize(tensor, load, needs, threads); });
 }
 
 bool is_sign_odd(const TensorView& tensor) {
   return with_load(tensor.dtype(), [&](const auto& load) {
     using Raw = typename std::remove_cvref_t<decltype(load)>::Raw;
-    std::uint64_t sign = 0;
+    bool is_odd = false;
     for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) sign ^= std::bit_cast<std::uint64_t>(load(x[i]));
+      for (std::size_t i = 0; i < count; ++i) is_odd = is_odd != std::signbit(load(x[i]));
       return true;
     });
-    return (sign >> 63) != 0;
+    return is_odd;
   });
-}
-
-ComplexProduct product_of_complex(const TensorView& tensor) {
-  ComplexProduct product;
-  bool is_first = true;
-  const auto multiply = [&](double real, double imaginary) {
-    // Scaled like the real product. Infinite and NaN parts are left alone and follow the arithmetic.
-    const double largest = std::max(std::fabs(real), std::fabs(imaginary));
-    int exponent = 0;
-    if (largest > 0 && std::isfinite(largest)) exponent = std::ilogb(largest);
-    real = std::scalbn(real, -exponent);
-    imaginary = std::scalbn(imaginary, -exponent);
-    product.exponent += exponent;
-    if (is_first) {
-      product.real = real;
-      product.imaginary = imaginary;
-      is_first = false;
-      return;
-    }
-    const double next = product.real * real - product.imaginary * imaginary;
-    product.imaginary = product.real * imaginary + product.imaginary * real;
-    product.real = next;
-    const double size = std::max(std::fabs(product.real), std::fabs(product.imaginary));
-    if (size > 0 && std::isfinite(size)) {
-      const int shift = std::ilogb(size);
-      product.real = std::scalbn(product.real, -shift);
-      product.imaginary = std::scalbn(product.imaginary, -shift);
-      product.exponent += shift;
-    }
-  };
-  const auto take = [&]<typename Raw>(const Raw* x, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      multiply(static_cast<double>(x[i].real()), static_cast<double>(x[i].imag()));
-    }
-    return true;
-  };
-  if (tensor.dtype() == DType::kComplex64) {
-    for_each_block<std::complex<float>>(tensor, ElementOrder::kRowMajor, take);
-  } else {
-    for_each_block<std::complex<double>>(tensor, ElementOrder::kRowMajor, take);
-  }
-  return product;
 }
 
 }  // namespace tornasole::reduce

@@ -82,32 +82,35 @@ double l2_of(const RealSummary& summary) noexcept {
   return summary.count == 1 ? summary.abs_max : summary.squares.square_root().to_double();
 }
 
-double product_of_finite_or_infinite(const TensorView& tensor, const RealSummary& summary) {
-  if (!summary.has_infinity) return product_of_real(tensor).to_double();
-  if (summary.abs_min == 0) return kNan;
-  return std::copysign(std::numeric_limits<double>::infinity(), is_sign_odd(tensor) ? -1.0 : 1.0);
-}
-
-Scaled variance_or_nan(const TensorView& tensor, const RealSummary& summary, bool of_absolute) {
-  if (summary.has_nan || summary.has_infinity) return {kNan, 0};
-  return variance_of_real(tensor, summary, of_absolute);
+// What a pass has to find for these reductions. The moduli of complex elements are their own magnitudes.
+RealNeeds needs_of(std::span<const Reduction> wanted, bool are_moduli) noexcept {
+  RealNeeds needs;
+  for (const Reduction reduction : wanted) {
+    const bool is_variance = reduction.kind == ReductionKind::kVariance || reduction.kind == ReductionKind::kStd;
+    if (are_moduli && !reduction.of_absolute) continue;
+    needs.variance |= is_variance && !reduction.of_absolute;
+    needs.abs_variance |= is_variance && reduction.of_absolute;
+    needs.product |= reduction.kind == ReductionKind::kProd;
+  }
+  return needs;
 }
 
 // Of a float tensor, or of the moduli of a complex one (then `of_absolute`).
 double real_value(const TensorView& tensor, const RealSummary& summary, Reduction reduction) {
-  if (summary.has_nan) return kNan;
+  if (summary.has_nan()) return kNan;
   const bool of_absolute = reduction.of_absolute;
   const Scaled& sum = of_absolute ? summary.abs_sum : summary.sum;
+  const Scaled& variance = of_absolute ? summary.abs_variance : summary.variance;
   switch (reduction.kind) {
     case ReductionKind::kMin: return of_absolute ? summary.abs_min : summary.min;
     case ReductionKind::kMax: return of_absolute ? summary.abs_max : summary.max;
     case ReductionKind::kMedian: return median_of_real(tensor, of_absolute);
     case ReductionKind::kMean: return mean_of_scaled(sum, summary.count);
-    case ReductionKind::kStd: return variance_or_nan(tensor, summary, of_absolute).square_root().to_double();
-    case ReductionKind::kVariance: return variance_or_nan(tensor, summary, of_absolute).to_double();
+    case ReductionKind::kStd: return variance.square_root().to_double();
+    case ReductionKind::kVariance: return variance.to_double();
     case ReductionKind::kSum: return sum.to_double();
     case ReductionKind::kProd: {
-      const double product = product_of_finite_or_infinite(tensor, summary);
+      const double product = summary.product.to_double();
       return of_absolute ? std::fabs(product) : product;
     }
     case ReductionKind::kL1: return summary.abs_sum.to_double();
@@ -150,13 +153,13 @@ TensorView parts_of(const TensorView& tensor, bool imaginary) {
 
 class ComplexReducer {
  public:
-  explicit ComplexReducer(const TensorView& tensor) : tensor_(tensor), moduli_(summarize_real(tensor)) {}
+  ComplexReducer(const TensorView& tensor, std::span<const Reduction> wanted, int threads)
+      : tensor_(tensor), threads_(threads), moduli_(summarize_real(tensor, needs_of(wanted, true), threads)) {}
 
   // Nothing for what has no order.
   std::optional<Tensor> value(Reduction reduction) {
     const DType dtype = tensor_.dtype();
     if (reduction.of_absolute || is_norm(reduction.kind)) {
-      if (reduction.kind == ReductionKind::kProd) return one_real(dtype, product_of_moduli());
       return one_real(dtype, real_value(tensor_, moduli_, {reduction.kind, true}));
     }
     switch (reduction.kind) {
@@ -179,30 +182,27 @@ class ComplexReducer {
 
  private:
   std::pair<Scaled, Scaled> sums() const {
-    if (moduli_.has_nan) return {{kNan, 0}, {kNan, 0}};
-    return {summarize_real(parts_of(tensor_, false)).sum, summarize_real(parts_of(tensor_, true)).sum};
+    if (moduli_.has_nan()) return {{kNan, 0}, {kNan, 0}};
+    return {summarize_real(parts_of(tensor_, false), {}, threads_).sum,
+            summarize_real(parts_of(tensor_, true), {}, threads_).sum};
   }
   // The squared distance from the mean is that of the real parts plus that of the imaginary ones.
   Scaled variance() const {
-    if (moduli_.has_nan) return {kNan, 0};
+    if (moduli_.has_nan()) return {kNan, 0};
     Scaled total;
     for (const bool imaginary : {false, true}) {
-      const TensorView parts = parts_of(tensor_, imaginary);
-      total = total + variance_or_nan(parts, summarize_real(parts), false);
+      total = total + summarize_real(parts_of(tensor_, imaginary), {.variance = true}, threads_).variance;
     }
     return total;
   }
   Tensor product() const {
-    if (moduli_.has_nan) return one_complex(tensor_.dtype(), kNan, kNan);
+    if (moduli_.has_nan()) return one_complex(tensor_.dtype(), kNan, kNan);
     const ComplexProduct product = product_of_complex(tensor_);
     return one_complex(tensor_.dtype(), Scaled{product.real, product.exponent}.to_double(),
                        Scaled{product.imaginary, product.exponent}.to_double());
   }
-  double product_of_moduli() const {
-    return moduli_.has_nan ? kNan : std::fabs(product_of_finite_or_infinite(tensor_, moduli_));
-  }
-
   const TensorView& tensor_;
+  int threads_;
   RealSummary moduli_;
 };
 
@@ -251,7 +251,7 @@ Reduced collect(std::span<const Reduction> wanted, const ValueOf& value_of) {
 
 }  // namespace
 
-Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted) {
+Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int threads) {
   const std::int64_t count = tensor.element_count();
   const Family family = family_of(tensor.dtype());
   using Value = std::optional<Tensor>;
@@ -265,10 +265,10 @@ Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted) {
     return collect(wanted, [&](Reduction r) { return Value(int_value(tensor, summary, r)); });
   }
   if (family == Family::kComplex) {
-    ComplexReducer reducer(tensor);
+    ComplexReducer reducer(tensor, wanted, threads);
     return collect(wanted, [&](Reduction r) { return reducer.value(r); });
   }
-  const RealSummary summary = summarize_real(tensor);
+  const RealSummary summary = summarize_real(tensor, needs_of(wanted, false), threads);
   return collect(wanted, [&](Reduction r) { return Value(one_real(tensor.dtype(), real_value(tensor, summary, r))); });
 }
 
@@ -278,7 +278,7 @@ double mean_of(const TensorView& tensor) noexcept {
   if (count <= 0 || tensor.data() == nullptr) return kNan;
   if (family == Family::kInteger) return mean_of_int(summarize_int(tensor).sum, count);
   if (family != Family::kReal) return kNan;
-  return real_value(tensor, summarize_real(tensor), {ReductionKind::kMean, false});
+  return real_value(tensor, summarize_real(tensor, {}), {ReductionKind::kMean, false});
 }
 
 }  // namespace tornasole::reduce

@@ -25,7 +25,8 @@ struct Reduced {
   std::vector<Reduction> skipped = {};  // not defined for this type or size
 };
 
-Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted);
+// Up to `threads` threads share a large tensor; their number does not change the result.
+Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int threads = 1);
 
 // True if a float or complex element is NaN or infinite; integers, bools and strings never are.
 bool has_non_finite(const TensorView& tensor) noexcept;

@@ -181,7 +181,7 @@ def row_4(world):
     figures = {}
     for policy in ("none", "step", "1s"):
         lost = committed = 0
-        for seed in range(300):
+        for seed in range(1000):
             out, log = world.new_run()
             world.train(out, log, steps=12, fsync=policy, store=f"crash:{seed}@{20 + seed % 60}")
             if not os.path.isdir(out):
@@ -193,7 +193,7 @@ def row_4(world):
             committed += counts["readable"]
             lost += counts["damaged"]
             shutil.rmtree(out)
-        figures[policy] = {"seeds": 300, "readable": committed, "noticed_damage": lost}
+        figures[policy] = {"seeds": 1000, "readable": committed, "noticed_damage": lost}
         if policy == "step":
             need(lost == 0, f"fsync=step: {lost} published steps damaged by power loss")
     return figures
@@ -341,23 +341,34 @@ def row_9_recovery(world):
 ERRORS = ("ENOSPC", "EIO", "EACCES", "EMFILE", "EINTR", "EDQUOT", "ESTALE")
 
 
+def calls_made(world, call):
+    """How often a run that nobody disturbs makes this system call."""
+    out, log = world.new_run()
+    trace = out + ".strace"
+    world.train(out, log, wrap=["strace", "-f", "-o", trace, "-e", f"trace={call}"], steps=12, fsync="step")
+    with open(trace, encoding="utf-8", errors="replace") as file:
+        return sum(f" {call}(" in line for line in file)
+
+
 def row_10(world):
     """an I/O error at the n-th system call, once and from then on."""
-    points = 0
+    points = hurt = 0
     for call in SYSTEM_CALLS:
+        last = min(200, calls_made(world, call))
         for error in ERRORS:
-            for when in ("", "+"):
-                for n in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 200):
-                    out, log = world.new_run()
-                    wrap = ["strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={n}{when}"]
-                    done = world.train(out, log, wrap=wrap, steps=12, fsync="step", timeout=60)
-                    points += 1
-                    # The loader and set-up make system calls too: those failures are not ours.
-                    need(done.returncode in (0, 1, 5, 127, 134) or "hash" in done.stdout, f"{call} {error} {n}{when}: {done.returncode} {done.stderr[-300:]}")
-                    if done.returncode == 0 and os.path.isdir(out):
-                        world.check(out, log, smdebug=False)
-                    shutil.rmtree(out, ignore_errors=True)
-    return {"points": points}
+            for n, when in ((n, when) for n in range(1, last + 1) for when in ("", "+")):
+                out, log = world.new_run()
+                wrap = ["strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={n}{when}"]
+                done = world.train(out, log, wrap=wrap, steps=12, fsync="step", timeout=60)
+                points += 1
+                # 127: the loader found no library. 9: the log of the test program. 1 and 5: set-up refused.
+                need(done.returncode in (0, 1, 5, 9, 127), f"{call} {error} {n}{when}: {done.returncode} {done.stderr[-300:]}")
+                hurt += done.returncode != 0
+                if done.returncode == 0 and os.path.isdir(out):
+                    world.check(out, log, smdebug=False)
+                shutil.rmtree(out, ignore_errors=True)
+    need(points > 2 * hurt, f"{hurt} of {points} runs never came to capture")
+    return {"points": points, "hurt_before_capture": hurt}
 
 
 def row_11(world):
@@ -507,7 +518,7 @@ def row_32(world):
 
 def row_33(world):
     """patterns."""
-    return run_tests(world, "plan_test", "Pattern.*:Limits.*")
+    return run_tests(world, "pattern_test", "Pattern.*:Limits.*")
 
 
 def row_34(world):
