@@ -52,6 +52,9 @@ IntSummary summarize(const TensorView& tensor, const Load& load) {
     for (std::size_t i = 0; i < count; ++i) max = std::max(max, load(x[i]));
     for (std::size_t i = 0; i < count; ++i) abs_min = std::min(abs_min, magnitude(x[i]));
     for (std::size_t i = 0; i < count; ++i) abs_max = std::max(abs_max, magnitude(x[i]));
+    std::uint32_t zeros = 0;
+    for (std::size_t i = 0; i < count; ++i) zeros += load(x[i]) == 0 ? 1 : 0;
+    summary.zeros += zeros;
     summary.sum += sum_block(x, count, load);
     summary.abs_sum += sum_block(x, count, magnitude);
     Lanes lanes = {};

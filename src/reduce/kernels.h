@@ -55,6 +55,7 @@ double median_of_real(const TensorView& tensor, bool of_absolute);
 // Integers and bools (as 0 and 1); exact but for `squares`.
 struct IntSummary {
   std::int64_t count = 0;
+  std::int64_t zeros = 0;
   Int128 min = 0, max = 0;
   std::uint64_t abs_min = 0, abs_max = 0;
   Int128 sum = 0;

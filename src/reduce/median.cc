@@ -1,13 +1,17 @@
 // Medians by selection. Elements are mapped to unsigned keys in the same order, of the width of the element.
 //
 //   few elements:  copy the keys, std::nth_element.
-//   many elements: no copy; count the keys by their upper 16 bits, then, within the class that holds the middle, by the
+//   many floats:   a sorted sample brackets the middle; one read counts what lies below the bracket and keeps what lies
+//                  in it, a few hundredths of the tensor; the middle is selected among those.
+//   otherwise:     no copy; count the keys by their upper 16 bits, then, within the class that holds the middle, by the
 //                  next 16 bits, and so on. Memory is one histogram, whatever the tensor's size.
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include "reduce/int_loads.h"
 #include "reduce/kernels.h"
 #include "reduce/loads.h"
+#include "reduce/vector_kernels.h"
 
 namespace tornasole::reduce {
 namespace {
@@ -94,6 +99,40 @@ Middle<Key> select_among_many(const TensorView& tensor, const KeyOf& key_of) {
   return {lower, upper};
 }
 
+// Of floats without gaps. Nothing if the sample misled or too many elements are equal.
+template <typename KeyOf>
+std::optional<Middle<std::uint32_t>> select_by_sample(const TensorView& tensor, const KeyOf& key_of, bool of_absolute) {
+  const Layout layout(tensor, ElementOrder::kAny);
+  if (layout.rank() != 1 || layout.stride(0) != sizeof(float)) return std::nullopt;
+  constexpr std::size_t kSample = 16384;
+  constexpr std::size_t kMargin = 256;  // four standard deviations of the middle of a sample
+  const auto count = static_cast<std::size_t>(layout.extent(0));
+  std::vector<std::uint32_t> sample(kSample);
+  for (std::size_t i = 0; i < kSample; ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, layout.data() + count / kSample * i * sizeof bits, sizeof bits);
+    sample[i] = key_of(std::bit_cast<float>(bits));
+  }
+  std::ranges::sort(sample);
+  const std::uint32_t low = sample[kSample / 2 - kMargin], high = sample[kSample / 2 + kMargin];
+
+  std::vector<std::uint32_t> inside(count / 8 + kBlockElements);
+  std::size_t below = 0, kept = 0;
+  const VectorKernels& kernels = vector_kernels();
+  const bool is_done =
+      for_each_block<std::uint32_t>(tensor, ElementOrder::kAny, [&](const std::uint32_t* bits, std::size_t n) {
+        if (kept + kBlockElements > inside.size()) return false;
+        below += kernels.partition_keys(bits, n, low, high, of_absolute, inside.data(), &kept);
+        return true;
+      });
+  const std::size_t lower = (count - 1) / 2, upper = count / 2;
+  if (!is_done || lower < below || upper >= below + kept) return std::nullopt;
+  const auto begin = inside.begin(), end = begin + static_cast<std::ptrdiff_t>(kept);
+  const auto at = begin + static_cast<std::ptrdiff_t>(upper - below);
+  std::nth_element(begin, at, end);
+  return Middle<std::uint32_t>{lower == upper ? *at : *std::max_element(begin, at), *at};
+}
+
 template <typename Raw, typename KeyOf>
 auto select_middle(const TensorView& tensor, const KeyOf& key_of) {
   using Key = std::remove_cvref_t<std::invoke_result_t<KeyOf, Raw>>;
@@ -104,11 +143,19 @@ auto select_middle(const TensorView& tensor, const KeyOf& key_of) {
 // Bits: the unsigned type of the width of the float that the key is made from.
 template <typename Bits, typename Raw, typename BitsOf, typename ValueOf>
 double median_of_floats(const TensorView& tensor, bool of_absolute, const BitsOf& bits_of, const ValueOf& value_of) {
+  const auto select = [&](const auto& key_of) {
+    if constexpr (std::is_same_v<Raw, float>) {
+      if (static_cast<std::size_t>(tensor.element_count()) > kFewElements) {
+        if (const auto middle = select_by_sample(tensor, key_of, of_absolute)) return *middle;
+      }
+    }
+    return select_middle<Raw>(tensor, key_of);
+  };
   if (of_absolute) {
-    const auto middle = select_middle<Raw>(tensor, [&](Raw raw) { return without_sign<Bits>(bits_of(raw)); });
+    const auto middle = select([&](Raw raw) { return without_sign<Bits>(bits_of(raw)); });
     return std::midpoint(value_of(middle.lower), value_of(middle.upper));
   }
-  const auto middle = select_middle<Raw>(tensor, [&](Raw raw) { return key_of_float<Bits>(bits_of(raw)); });
+  const auto middle = select([&](Raw raw) { return key_of_float<Bits>(bits_of(raw)); });
   return std::midpoint(value_of(float_of_key<Bits>(middle.lower)), value_of(float_of_key<Bits>(middle.upper)));
 }
 

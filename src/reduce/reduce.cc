@@ -153,11 +153,11 @@ TensorView parts_of(const TensorView& tensor, bool imaginary) {
 
 class ComplexReducer {
  public:
-  ComplexReducer(const TensorView& tensor, std::span<const Reduction> wanted, int threads)
-      : tensor_(tensor), threads_(threads), moduli_(summarize_real(tensor, needs_of(wanted, true), threads)) {}
+  ComplexReducer(const TensorView& tensor, const RealSummary& moduli, int threads)
+      : tensor_(tensor), threads_(threads), moduli_(moduli) {}
 
   // Nothing for what has no order.
-  std::optional<Tensor> value(Reduction reduction) {
+  std::optional<Tensor> value(Reduction reduction) const {
     const DType dtype = tensor_.dtype();
     if (reduction.of_absolute || is_norm(reduction.kind)) {
       return one_real(dtype, real_value(tensor_, moduli_, {reduction.kind, true}));
@@ -203,7 +203,7 @@ class ComplexReducer {
   }
   const TensorView& tensor_;
   int threads_;
-  RealSummary moduli_;
+  const RealSummary& moduli_;
 };
 
 // Of no elements: what an empty sum and an empty product are; there is no smallest and no largest.
@@ -251,24 +251,41 @@ Reduced collect(std::span<const Reduction> wanted, const ValueOf& value_of) {
 
 }  // namespace
 
-Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int threads) {
+std::optional<double> to_double(const Tensor& one) noexcept {
+  if (one.element_count() != 1 || one.bytes().size() != dtype_size(one.dtype())) return std::nullopt;
+  const TensorView view(one.dtype(), one.bytes().data(), one.shape());
+  switch (family_of(one.dtype())) {
+    case Family::kInteger: return static_cast<double>(summarize_int(view).sum);
+    case Family::kReal: {
+      const RealSummary summary = summarize_real(view, {});
+      return summary.has_nan() ? kNan : summary.min;
+    }
+    default: return std::nullopt;
+  }
+}
+
+Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int threads, Counts* counts) {
   const std::int64_t count = tensor.element_count();
   const Family family = family_of(tensor.dtype());
   using Value = std::optional<Tensor>;
-  if (wanted.empty()) return {};
+  if (wanted.empty() && counts == nullptr) return {};
   if (family == Family::kNone || count < 0 || (count > 0 && tensor.data() == nullptr)) {
     return collect(wanted, [](Reduction) { return Value(); });
   }
   if (count == 0) return collect(wanted, [&](Reduction r) { return empty_value(tensor.dtype(), r); });
   if (family == Family::kInteger) {
     const IntSummary summary = summarize_int(tensor);
+    if (counts != nullptr) *counts = {.zeros = summary.zeros};
     return collect(wanted, [&](Reduction r) { return Value(int_value(tensor, summary, r)); });
   }
+  RealNeeds needs = needs_of(wanted, family == Family::kComplex);
+  needs.counts = counts != nullptr;
+  const RealSummary summary = summarize_real(tensor, needs, threads);
+  if (counts != nullptr) *counts = {summary.zeros, summary.nan, summary.positive_infinite, summary.negative_infinite};
   if (family == Family::kComplex) {
-    ComplexReducer reducer(tensor, wanted, threads);
+    const ComplexReducer reducer(tensor, summary, threads);
     return collect(wanted, [&](Reduction r) { return reducer.value(r); });
   }
-  const RealSummary summary = summarize_real(tensor, needs_of(wanted, false), threads);
   return collect(wanted, [&](Reduction r) { return Value(one_real(tensor.dtype(), real_value(tensor, summary, r))); });
 }
 

@@ -25,8 +25,29 @@ struct Reduced {
   std::vector<Reduction> skipped = {};  // not defined for this type or size
 };
 
-// Up to `threads` threads share a large tensor; their number does not change the result.
-Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int threads = 1);
+// The one element of a [1] tensor as a double, as far as a double holds it; nothing for complex numbers and strings.
+std::optional<double> to_double(const Tensor& one) noexcept;
+
+// Elements by what they are. Of a complex element: zero if both parts are, NaN if one is, else infinite (counted as
+// positive) if one is.
+struct Counts {
+  std::int64_t zeros = 0, nan = 0, positive_infinite = 0, negative_infinite = 0;
+  bool operator==(const Counts&) const = default;
+};
+// Up to `threads` threads share a large tensor; their number does not change the result. The counts come from the same
+// read as the reductions.
+Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int threads = 1, Counts* counts = nullptr);
+
+// The row-major position of the first element that is NaN or infinite; -1 if there is none.
+std::int64_t first_non_finite(const TensorView& tensor) noexcept;
+
+// Elements at the edges of what their floating-point type can hold; of complex elements, those with a part there.
+struct EdgeCounts {
+  std::int64_t subnormal = 0;  // not zero, but below the smallest normal number
+  std::int64_t at_max = 0;     // of the largest finite magnitude
+  bool operator==(const EdgeCounts&) const = default;
+};
+EdgeCounts count_edges(const TensorView& tensor) noexcept;
 
 // True if a float or complex element is NaN or infinite; integers, bools and strings never are.
 bool has_non_finite(const TensorView& tensor) noexcept;

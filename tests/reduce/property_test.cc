@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -167,6 +168,40 @@ TEST(ReduceProperties, MediansOfManyElementsAgreeWithTheReference) {
     expect_some_as_reference(maker.tensor(dtype, 65'537, Fill::kModerate), wanted);
     expect_some_as_reference(maker.tensor(dtype, 65'538, Fill::kModerate), wanted);
     expect_some_as_reference(maker.tensor(dtype, 65'538, Fill::kExtremes), wanted);
+  }
+}
+
+// The sample that brackets the middle misleads where values repeat or lie in a pattern.
+TEST(ReduceProperties, MediansOfManyAwkwardFloatsAgreeWithTheReference) {
+  const Reduction wanted[] = {{ReductionKind::kMedian, false}, {ReductionKind::kMedian, true}};
+  std::mt19937 random(9);
+  const std::int64_t count = 300'000;
+  const std::pair<const char*, std::function<float(std::int64_t)>> fills[] = {
+      {"all equal", [](std::int64_t) { return 2.5F; }},
+      {"half zeros", [&](std::int64_t) { return random() % 2 == 0 ? 0.0F : static_cast<float>(random() % 100) - 50; }},
+      {"the middle between two heaps", [&](std::int64_t i) { return i % 2 == 0 ? -1.0F : 1.0F; }},
+      {"sorted", [](std::int64_t i) { return static_cast<float>(i); }},
+      {"what a sample at even distances does not see",
+       [](std::int64_t i) { return i % (300'000 / 16384) == 0 ? 1e9F : static_cast<float>(i % 77); }},
+      {"few far outliers", [&](std::int64_t i) { return i % 100'000 == 0 ? -1e30F : static_cast<float>(random()); }},
+  };
+  for (const auto& [what, fill] : fills) {
+    for (const std::int64_t n : {count, count + 1}) {
+      std::vector<float> values(static_cast<std::size_t>(n));
+      for (std::int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = fill(i);
+      SCOPED_TRACE(what);
+      expect_some_as_reference(Tensor(TensorView::of(values)), wanted);
+    }
+  }
+}
+
+TEST(ReduceProperties, TensorsOfManyChunksAgreeWithTheReference) {
+  Maker maker(6);
+  std::vector<Reduction> wanted = every_reduction();
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16}) {
+    for (const std::int64_t count : {262'143, 262'145}) {
+      expect_some_as_reference(maker.tensor(dtype, count, Fill::kModerate), wanted);
+    }
   }
 }
 

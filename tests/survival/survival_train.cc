@@ -232,7 +232,7 @@ int run(int argc, char** argv) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() - close_seconds;
   std::printf("seconds %.6f close %.3f rss_kib %ld hash %016llx\n", seconds, close_seconds, resident_kib(),
               static_cast<unsigned long long>(training.hash()));
-  return 0;
+  return std::fflush(stdout) == 0 ? 0 : kLogFailed;
 }
 
 }  // namespace
