@@ -242,8 +242,8 @@ void HookState::record_locked(NameInfo& info, const TensorView& tensor) {
     if (tensor.size_bytes() <= config_.flight_recorder_bytes) recorder_.add({info.name, Tensor(tensor), now});
     return;
   }
-  for (reduce::ReducedValue& value : reduce::reduce(tensor, kRecorded).values) {
-    recorder_.add({reduction_name_locked(info, value.reduction), std::move(value.value), now});
+  for (const reduce::ReducedValue& value : reduce::reduce(tensor, kRecorded).values) {
+    recorder_.add({reduction_name_locked(info, value.reduction), value.value.to_tensor(), now});
   }
 }
 
@@ -274,7 +274,7 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
       const auto named = std::find_if(work.reductions.begin(), work.reductions.end(),
                                       [&](const auto& pair) { return pair.first == value.reduction; });
       std::vector<std::string_view> texts;
-      const TensorView number = view_of(value.value, &texts);
+      const TensorView number = value.value.view();
       // Sums of unsigned elements are uint64, which smdebug cannot read either.
       bool is_exact_only = false;
       const std::optional<Tensor> wide =

@@ -1,11 +1,12 @@
 // The buckets of TensorBoard's histograms.
 //
-// The edges grow by a tenth each, so a sixteenth of an octave holds at most one of them. A table over the upper 15 bits
-// of the magnitude (11 of the exponent, 4 of the mantissa) says which bucket such a cell begins in and where the next
-// one starts; one comparison of bits decides. Bits of magnitudes are in the order of the magnitudes.
+// The edges grow by a tenth each, so a sixteenth of an octave holds at most one of them. A table over the exponent and
+// the upper 4 bits of the mantissa says which bucket such a cell begins in and where the next one starts; one
+// comparison of bits decides. Bits of magnitudes are in the order of the magnitudes.
 //
 //   x >= 0: buckets are closed below, so the bucket is the number of edges e with bits(x) >= bits(e).
-//   x < 0:  buckets are closed below, which is open towards zero: the number of e with bits(-x) - 1 >= bits(e).
+//   x < 0:  buckets are closed below, which is open towards zero: the number of e with bits(-x) - 1 >= bits(e). For
+//           floats the two are one: no edge is a float.
 
 #include "reduce/histogram.h"
 
@@ -14,6 +15,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "reduce/accumulate.h"
 #include "reduce/blocks.h"
@@ -49,34 +51,56 @@ constexpr std::array<double, kEdges> make_edges() {
 }
 constexpr std::array<double, kEdges> kAllEdges = make_edges();
 
-// ---- the table
+// ---- the tables
 
-constexpr int kCellShift = 48;
-constexpr std::uint64_t kFirstCell = std::bit_cast<std::uint64_t>(kSmallest) >> kCellShift;
-constexpr std::uint64_t kLastCell = std::bit_cast<std::uint64_t>(kPositive.back()) >> kCellShift;
-constexpr std::size_t kCells = kLastCell - kFirstCell + 3;  // one for everything before, one for everything after
-
-struct Cell {
-  std::uint64_t next = 0;   // bits of the edge inside the cell; beyond all magnitudes if there is none
-  std::uint64_t edges = 0;  // before the cell
+struct DoubleBits {
+  using Float = double;
+  using Bits = std::uint64_t;
+  static constexpr int kCellShift = 48;
+  static constexpr bool kHasEdges = true;  // an element may be equal to an edge
+  static constexpr Bits next_of(double edge) noexcept { return std::bit_cast<Bits>(edge); }
 };
-
-constexpr std::array<Cell, kCells> make_cells() {
-  std::array<Cell, kCells> cells{};
-  std::size_t edge = 0;
-  for (std::size_t i = 0; i < kCells; ++i) {
-    cells[i] = {std::numeric_limits<std::uint64_t>::max(), edge};
-    const std::uint64_t number = kFirstCell + i - 1;
-    if (i == 0 || edge == kPositiveEdges) continue;
-    const auto bits = std::bit_cast<std::uint64_t>(kPositive[edge]);
-    if (bits >> kCellShift != number) continue;
-    cells[i].next = bits;
-    ++edge;
+struct SingleBits {
+  using Float = float;
+  using Bits = std::uint32_t;
+  static constexpr int kCellShift = 19;
+  static constexpr bool kHasEdges = false;
+  // The smallest float that is not less than the edge.
+  static constexpr Bits next_of(double edge) noexcept {
+    const auto nearest = static_cast<float>(edge);
+    const auto bits = std::bit_cast<Bits>(nearest);
+    return static_cast<double>(nearest) < edge ? bits + 1 : bits;
   }
-  return cells;
-}
-constexpr std::array<Cell, kCells> kTable = make_cells();
-static_assert(kTable.back().edges == kPositiveEdges, "no cell holds two edges");
+};
+static_assert(std::ranges::none_of(kPositive, [](double e) { return static_cast<double>(static_cast<float>(e)) == e; }),
+              "no edge is a float");
+
+template <typename Type>
+struct CellTable {
+  using Bits = typename Type::Bits;
+  struct Cell {
+    Bits next = std::numeric_limits<Bits>::max();  // the edge inside the cell; beyond all magnitudes if there is none
+    Bits edges = 0;                                // before the cell
+  };
+  static constexpr Bits kBefore = (Type::next_of(kPositive.front()) >> Type::kCellShift) - 1;
+  static constexpr Bits kAfter = (Type::next_of(kPositive.back()) >> Type::kCellShift) + 1;
+  // One cell for everything before the first edge, one for everything after the last.
+  Cell cells[kAfter - kBefore + 1];
+
+  constexpr CellTable() noexcept : cells{} {
+    std::size_t edge = 0;
+    for (Bits number = kBefore; number <= kAfter; ++number) {
+      Cell& cell = cells[number - kBefore];
+      cell.edges = static_cast<Bits>(edge);
+      if (edge == kPositiveEdges || Type::next_of(kPositive[edge]) >> Type::kCellShift != number) continue;
+      cell.next = Type::next_of(kPositive[edge++]);
+    }
+  }
+};
+template <typename Type>
+constexpr CellTable<Type> kTable;
+static_assert(std::ranges::rbegin(kTable<DoubleBits>.cells)->edges == kPositiveEdges, "no cell holds two edges");
+static_assert(std::ranges::rbegin(kTable<SingleBits>.cells)->edges == kPositiveEdges, "no cell holds two edges");
 
 // ---- counting
 
@@ -87,20 +111,22 @@ constexpr std::size_t kSide = kPositiveEdges + 1;
 
 class BucketCounter {
  public:
-  void count(const double* x, std::size_t size) {
+  template <typename Type>
+  void count(const typename Type::Float* x, std::size_t size) {
     std::size_t i = 0;
     for (; i + kCopies <= size; i += kCopies) {
-      for (std::size_t copy = 0; copy < kCopies; ++copy) count_one(x[i + copy], copy);
+      for (std::size_t copy = 0; copy < kCopies; ++copy) ++counts_[copy][slot_of<Type>(x[i + copy])];
     }
-    for (; i < size; ++i) count_one(x[i], 0);
+    for (; i < size; ++i) ++counts_[0][slot_of<Type>(x[i])];
     pending_ += size;
+    if (has_outside()) count_outside(x, size);
     if (pending_ > std::numeric_limits<std::uint32_t>::max() / 2) flush();
   }
 
   void write_to(Histogram* histogram) {
     flush();
-    const auto first = std::ranges::find_if(totals_, [](std::int64_t n) { return n != 0; });
     histogram->outliers = outliers_;
+    const auto first = std::ranges::find_if(totals_, [](std::int64_t n) { return n != 0; });
     if (first == totals_.end()) return;
     const auto f = static_cast<std::size_t>(first - totals_.begin());
     std::size_t l = kBuckets - 1;
@@ -112,28 +138,40 @@ class BucketCounter {
   }
 
  private:
-  void count_one(double x, std::size_t copy) {
-    const auto is_negative = static_cast<std::uint64_t>(x < 0);
-    const std::uint64_t bits = (std::bit_cast<std::uint64_t>(x) & ~(std::uint64_t{1} << 63)) - is_negative;
-    const std::uint64_t place = std::clamp<std::uint64_t>(bits >> kCellShift, kFirstCell - 1, kLastCell + 1);
-    const Cell& cell = kTable[place - (kFirstCell - 1)];
-    const std::uint64_t passed = cell.edges + static_cast<std::uint64_t>(bits >= cell.next);
-    if (passed == kOutside) [[unlikely]] {
-      count_outside(x);
-    } else {
-      ++counts_[copy][is_negative * kSide + passed];
-    }
+  // The number of edges passed, of the side of the sign. Without a branch.
+  template <typename Type>
+  static std::size_t slot_of(typename Type::Float x) noexcept {
+    using Bits = typename Type::Bits;
+    constexpr Bits kSign = Bits{1} << (8 * sizeof(Bits) - 1);
+    const auto all = std::bit_cast<Bits>(x);
+    const Bits is_negative = all > kSign ? 1 : 0;  // a zero with a sign is a zero
+    const Bits bits = Type::kHasEdges ? (all & ~kSign) - is_negative : all & ~kSign;
+    using Table = CellTable<Type>;
+    const Bits number = std::clamp(static_cast<Bits>(bits >> Type::kCellShift), Table::kBefore, Table::kAfter);
+    const auto& cell = kTable<Type>.cells[number - Table::kBefore];
+    return is_negative * kSide + cell.edges + static_cast<std::size_t>(bits >= cell.next);
   }
 
-  void count_outside(double x) {
-    if (std::isnan(x)) {
-      ++outliers_.nan;
-    } else if (std::isinf(x)) {
-      ++(x > 0 ? outliers_.pos_inf : outliers_.neg_inf);
-    } else if (x == kPositive.back()) {
-      ++totals_[kBuckets - 1];  // the last bucket is closed above
-    } else {
-      ++(x > 0 ? outliers_.above : outliers_.below);
+  bool has_outside() const noexcept {
+    std::uint32_t any = 0;
+    for (const auto& copy : counts_) any |= copy[kOutside] | copy[kSide + kOutside];
+    return any != 0;
+  }
+  // Seldom: looks at the block again for what none of its buckets took.
+  template <typename Float>
+  void count_outside(const Float* x, std::size_t size) {
+    for (auto& copy : counts_) copy[kOutside] = copy[kSide + kOutside] = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto value = static_cast<double>(x[i]);
+      if (std::isnan(value)) {
+        ++outliers_.nan;
+      } else if (std::isinf(value)) {
+        ++(value > 0 ? outliers_.pos_inf : outliers_.neg_inf);
+      } else if (value == kPositive.back()) {
+        ++totals_[kBuckets - 1];  // the last bucket is closed above
+      } else if (std::fabs(value) > kPositive.back()) {
+        ++(value > 0 ? outliers_.above : outliers_.below);
+      }
     }
   }
 
@@ -143,12 +181,12 @@ class BucketCounter {
         totals_[kZeroBucket + passed] += copy[passed];
         totals_[kZeroBucket - 1 - passed] += copy[kSide + passed];
       }
-      copy.fill(0);
+      std::ranges::fill(copy, 0U);
     }
     pending_ = 0;
   }
 
-  std::array<std::array<std::uint32_t, 2 * kSide>, kCopies> counts_{};  // by sign, then by edges passed
+  std::uint32_t counts_[kCopies][2 * kSide] = {};  // by sign, then by edges passed
   std::array<std::int64_t, kBuckets> totals_{};
   Outliers outliers_ = {};
   std::size_t pending_ = 0;
@@ -157,30 +195,37 @@ class BucketCounter {
 // Smallest, largest and sums of what is not NaN.
 class Moments {
  public:
-  void add(const double* x, std::size_t size) {
-    Lanes sum{}, squares{}, low{}, high{};
-    low.fill(min_);
-    high.fill(max_);
+  template <typename Float>
+  void add(const Float* x, std::size_t size) {
+    double sum[kLanes] = {}, squares[kLanes] = {};
+    Float low[kLanes], high[kLanes];
+    std::ranges::fill(low, std::numeric_limits<Float>::infinity());
+    std::ranges::fill(high, -std::numeric_limits<Float>::infinity());
     std::size_t i = 0;
     for (; i + kLanes <= size; i += kLanes) {
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const double v = x[i + lane];
+        const auto v = static_cast<double>(x[i + lane]);
         sum[lane] += v;
         squares[lane] += v * v;
-        low[lane] = v < low[lane] ? v : low[lane];
-        high[lane] = v > high[lane] ? v : high[lane];
+      }
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        low[lane] = x[i + lane] < low[lane] ? x[i + lane] : low[lane];
+        high[lane] = x[i + lane] > high[lane] ? x[i + lane] : high[lane];
       }
     }
     for (; i < size; ++i) {
-      sum[0] += x[i];
-      squares[0] += x[i] * x[i];
-      low[0] = std::min(low[0], x[i]);
-      high[0] = std::max(high[0], x[i]);
+      const auto v = static_cast<double>(x[i]);
+      sum[0] += v;
+      squares[0] += v * v;
+      low[0] = x[i] < low[0] ? x[i] : low[0];
+      high[0] = x[i] > high[0] ? x[i] : high[0];
     }
-    add_lanes(sum_, sum);
-    add_lanes(squares_, squares);
-    min_ = *std::ranges::min_element(low);
-    max_ = *std::ranges::max_element(high);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      sum_.add(sum[lane]);
+      squares_.add(squares[lane]);
+    }
+    min_ = std::min(min_, static_cast<double>(*std::ranges::min_element(low)));
+    max_ = std::max(max_, static_cast<double>(*std::ranges::max_element(high)));
   }
 
   void write_to(Histogram* histogram) const {
@@ -196,6 +241,41 @@ class Moments {
   CompensatedSum sum_, squares_;
 };
 
+// Counts the elements as Type::Float; `convert` makes one of a Raw.
+template <typename Type, typename Raw, typename Convert>
+void count_elements(const TensorView& tensor, const Convert& convert, BucketCounter* counter, Moments* moments) {
+  using Float = typename Type::Float;
+  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* raw, std::size_t size) {
+    if constexpr (std::is_same_v<Raw, Float>) {
+      counter->count<Type>(raw, size);
+      moments->add(raw, size);
+    } else {
+      Float x[kBlockElements];
+      for (std::size_t i = 0; i < size; ++i) x[i] = convert(raw[i]);
+      counter->count<Type>(x, size);
+      moments->add(x, size);
+    }
+    return true;
+  });
+}
+
+void count_all(const TensorView& tensor, BucketCounter* counter, Moments* moments) {
+  const auto as_singles = [&](auto raw, const auto& convert) {
+    count_elements<SingleBits, decltype(raw)>(tensor, convert, counter, moments);
+  };
+  switch (tensor.dtype()) {
+    case DType::kFloat32: as_singles(float{}, [](float raw) { return raw; }); return;
+    case DType::kFloat16: as_singles(std::uint16_t{}, float_from_half); return;
+    case DType::kBfloat16: as_singles(std::uint16_t{}, float_from_bfloat16); return;
+    case DType::kFloat8E5m2: as_singles(std::uint8_t{}, float_from_e5m2); return;
+    case DType::kFloat8E4m3fn: as_singles(std::uint8_t{}, float_from_e4m3fn); return;
+    default: break;
+  }
+  with_value_load(tensor.dtype(), [&](auto load) {
+    count_elements<DoubleBits, typename decltype(load)::Raw>(tensor, load, counter, moments);
+  });
+}
+
 }  // namespace
 
 std::span<const double> tensorboard_edges() { return kAllEdges; }
@@ -204,16 +284,7 @@ Result<Histogram> tensorboard_histogram(const TensorView& tensor) {
   TORNASOLE_CHECK(check_real_elements(tensor, "histogram"));
   BucketCounter counter;
   Moments moments;
-  with_value_load(tensor.dtype(), [&](auto load) {
-    using Raw = typename decltype(load)::Raw;
-    for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* raw, std::size_t size) {
-      std::array<double, kBlockElements> x;
-      for (std::size_t i = 0; i < size; ++i) x[i] = load(raw[i]);
-      counter.count(x.data(), size);
-      moments.add(x.data(), size);
-      return true;
-    });
-  });
+  count_all(tensor, &counter, &moments);
   Histogram histogram;
   histogram.num = static_cast<double>(tensor.element_count());
   moments.write_to(&histogram);

@@ -2,6 +2,7 @@
 
 // Products whose size no double holds: a mantissa and an exponent.
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -25,12 +26,16 @@ class RunningProduct {
   }
   // A block of floats, whose rounding errors are far below what a float result shows.
   void multiply(const BlockProduct& block, std::size_t count) noexcept {
+    constexpr std::uint64_t kMantissaBits = (std::uint64_t{1} << 52) - 1;
+    double product = 1;  // of eight numbers in [1, 2)
+    std::int64_t exponent = -1023 * static_cast<std::int64_t>(count);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      multiply(block.mantissa[lane]);
-      exponent_ += static_cast<std::int64_t>(block.exponent[lane]);
+      const auto bits = std::bit_cast<std::uint64_t>(block.mantissa[lane]);
+      product *= std::bit_cast<double>((bits & kMantissaBits) | (std::uint64_t{1023} << 52));
+      exponent += static_cast<std::int64_t>((bits >> 52) + block.exponent[lane]) - 1023;
     }
-    exponent_ -= 1023 * static_cast<std::int64_t>(count);
-    if ((block.sign >> 63) != 0) product_ = -product_, dropped_ = -dropped_;
+    multiply((block.sign >> 63) != 0 ? -product : product);
+    exponent_ += exponent;
   }
   void multiply(RunningProduct& other) noexcept {
     const Scaled factor = other.value();

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <type_traits>
@@ -222,28 +223,19 @@ bool take_block(Chunk& chunk, const typename Load::Raw* x, std::size_t count, co
 template <typename Load>
 Chunk read_in_order(const TensorView& tensor, const Load& load, const RealNeeds& needs, double factor) {
   using Raw = typename Load::Raw;
-  Chunk all(needs);
-  Chunk chunk(needs);
+  Chunk all(needs);              // the first chunk, then the sum of those that are finished
+  std::optional<Chunk> further;  // the one being read, from the second on
   std::size_t blocks = 0;
-  bool is_first = true;
-  const auto finish = [&] {
-    if (is_first) {
-      all = chunk;
-    } else {
-      all.add(chunk);
-    }
-    is_first = false;
-  };
   for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
     if (blocks == kChunkBlocks) {
-      finish();
-      chunk = Chunk(needs);
+      if (further) all.add(*further);
+      further.emplace(needs);
       blocks = 0;
     }
     ++blocks;
-    return take_block(chunk, x, count, load, factor);
+    return take_block(further ? *further : all, x, count, load, factor);
   });
-  finish();
+  if (further) all.add(*further);
   return all;
 }
 

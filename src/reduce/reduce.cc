@@ -22,18 +22,13 @@ Family family_of(DType dtype) noexcept {
   return dtype_is_inexact(dtype) ? Family::kReal : Family::kInteger;
 }
 
-template <typename T>
-Tensor one(T value) {
-  return {DTypeOf<T>::value, Shape{1}, std::string(reinterpret_cast<const char*>(&value), sizeof value)};
-}
-
 bool is_double(DType dtype) noexcept { return dtype == DType::kFloat64 || dtype == DType::kComplex128; }
 
 // The one rounding at the end; what a float cannot hold becomes infinite.
-Tensor one_real(DType of, double value) { return is_double(of) ? one(value) : one(static_cast<float>(value)); }
-Tensor one_complex(DType of, double real, double imaginary) {
-  if (is_double(of)) return one(std::complex<double>(real, imaginary));
-  return one(std::complex<float>(static_cast<float>(real), static_cast<float>(imaginary)));
+Scalar one_real(DType of, double value) { return is_double(of) ? Scalar(value) : Scalar(static_cast<float>(value)); }
+Scalar one_complex(DType of, double real, double imaginary) {
+  if (is_double(of)) return Scalar(std::complex<double>(real, imaginary));
+  return Scalar(std::complex<float>(static_cast<float>(real), static_cast<float>(imaginary)));
 }
 
 bool is_unsigned(DType dtype) noexcept {
@@ -41,21 +36,21 @@ bool is_unsigned(DType dtype) noexcept {
 }
 
 // A sum or product, modulo 2^64.
-Tensor one_wrapped(DType of, std::uint64_t value) {
-  return is_unsigned(of) ? one(value) : one(static_cast<std::int64_t>(value));
+Scalar one_wrapped(DType of, std::uint64_t value) {
+  return is_unsigned(of) ? Scalar(value) : Scalar(static_cast<std::int64_t>(value));
 }
 
 template <typename T>
-Tensor one_extreme(Int128 value) {
+Scalar one_extreme(Int128 value) {
   // Only the magnitude of the most negative value does not fit; it gets the unsigned type of the same width.
   if (std::is_signed_v<T> && value > static_cast<Int128>(std::numeric_limits<T>::max())) {
-    return one(static_cast<std::make_unsigned_t<T>>(value));
+    return Scalar(static_cast<std::make_unsigned_t<T>>(value));
   }
-  return one(static_cast<T>(value));
+  return Scalar(static_cast<T>(value));
 }
 
 // A smallest or largest element, in the type of the elements.
-Tensor one_element(DType of, Int128 value) {
+Scalar one_element(DType of, Int128 value) {
   switch (of) {
     case DType::kInt8: return one_extreme<std::int8_t>(value);
     case DType::kInt16: return one_extreme<std::int16_t>(value);
@@ -64,7 +59,7 @@ Tensor one_element(DType of, Int128 value) {
     case DType::kUint16: return one_extreme<std::uint16_t>(value);
     case DType::kUint32: return one_extreme<std::uint32_t>(value);
     case DType::kUint64: return one_extreme<std::uint64_t>(value);
-    case DType::kBool: return one(value != 0);
+    case DType::kBool: return Scalar(value != 0);
     default: return one_extreme<std::int64_t>(value);
   }
 }
@@ -119,7 +114,7 @@ double real_value(const TensorView& tensor, const RealSummary& summary, Reductio
   return kNan;
 }
 
-Tensor int_value(const TensorView& tensor, const IntSummary& summary, Reduction reduction) {
+Scalar int_value(const TensorView& tensor, const IntSummary& summary, Reduction reduction) {
   const DType dtype = tensor.dtype();
   const bool of_absolute = reduction.of_absolute;
   const Int128 sum = of_absolute ? summary.abs_sum : summary.sum;
@@ -128,17 +123,17 @@ Tensor int_value(const TensorView& tensor, const IntSummary& summary, Reduction 
       return one_element(dtype, of_absolute ? static_cast<Int128>(summary.abs_min) : summary.min);
     case ReductionKind::kMax:
       return one_element(dtype, of_absolute ? static_cast<Int128>(summary.abs_max) : summary.max);
-    case ReductionKind::kMedian: return one(median_of_int(tensor, of_absolute));
-    case ReductionKind::kMean: return one(mean_of_int(sum, summary.count));
-    case ReductionKind::kStd: return one(std::sqrt(variance_of_int(tensor, summary, of_absolute)));
-    case ReductionKind::kVariance: return one(variance_of_int(tensor, summary, of_absolute));
+    case ReductionKind::kMedian: return Scalar(median_of_int(tensor, of_absolute));
+    case ReductionKind::kMean: return Scalar(mean_of_int(sum, summary.count));
+    case ReductionKind::kStd: return Scalar(std::sqrt(variance_of_int(tensor, summary, of_absolute)));
+    case ReductionKind::kVariance: return Scalar(variance_of_int(tensor, summary, of_absolute));
     case ReductionKind::kSum: return one_wrapped(dtype, static_cast<std::uint64_t>(sum));
     case ReductionKind::kProd: return one_wrapped(dtype, product_of_int(tensor, of_absolute));
-    case ReductionKind::kL1: return one(static_cast<double>(summary.abs_sum));
+    case ReductionKind::kL1: return Scalar(static_cast<double>(summary.abs_sum));
     case ReductionKind::kL2:
-      return one(summary.count == 1 ? static_cast<double>(summary.abs_max) : std::sqrt(summary.squares));
+      return Scalar(summary.count == 1 ? static_cast<double>(summary.abs_max) : std::sqrt(summary.squares));
   }
-  return one(kNan);
+  return Scalar(kNan);
 }
 
 // The real or imaginary parts of a complex tensor, seen as a tensor of floats with gaps.
@@ -157,7 +152,7 @@ class ComplexReducer {
       : tensor_(tensor), threads_(threads), moduli_(moduli) {}
 
   // Nothing for what has no order.
-  std::optional<Tensor> value(Reduction reduction) const {
+  std::optional<Scalar> value(Reduction reduction) const {
     const DType dtype = tensor_.dtype();
     if (reduction.of_absolute || is_norm(reduction.kind)) {
       return one_real(dtype, real_value(tensor_, moduli_, {reduction.kind, true}));
@@ -195,7 +190,7 @@ class ComplexReducer {
     }
     return total;
   }
-  Tensor product() const {
+  Scalar product() const {
     if (moduli_.has_nan()) return one_complex(tensor_.dtype(), kNan, kNan);
     const ComplexProduct product = product_of_complex(tensor_);
     return one_complex(tensor_.dtype(), Scaled{product.real, product.exponent}.to_double(),
@@ -207,7 +202,7 @@ class ComplexReducer {
 };
 
 // Of no elements: what an empty sum and an empty product are; there is no smallest and no largest.
-std::optional<Tensor> empty_value(DType dtype, Reduction reduction) {
+std::optional<Scalar> empty_value(DType dtype, Reduction reduction) {
   const Family family = family_of(dtype);
   const bool is_real = family != Family::kComplex || reduction.of_absolute || is_norm(reduction.kind) ||
                        reduction.kind == ReductionKind::kStd || reduction.kind == ReductionKind::kVariance;
@@ -231,43 +226,49 @@ std::optional<Tensor> empty_value(DType dtype, Reduction reduction) {
     default: break;
   }
   if (!is_real) return one_complex(dtype, value, std::isnan(value) ? kNan : 0);
-  return family == Family::kInteger ? one(value) : one_real(dtype, value);
+  return family == Family::kInteger ? Scalar(value) : one_real(dtype, value);
 }
 
 template <typename ValueOf>
 Reduced collect(std::span<const Reduction> wanted, const ValueOf& value_of) {
   Reduced reduced;
-  reduced.values.reserve(wanted.size());
+  reduced.values.resize(wanted.size());
+  ReducedValue* next = reduced.values.data();
   for (const Reduction reduction : wanted) {
-    std::optional<Tensor> value = value_of(reduction);
-    if (value) {
-      reduced.values.push_back({reduction, std::move(*value)});
+    if (const auto value = value_of(reduction)) {
+      next->reduction = reduction;
+      next->value = *value;
+      ++next;
     } else {
       reduced.skipped.push_back(reduction);
     }
   }
+  reduced.values.resize(static_cast<std::size_t>(next - reduced.values.data()));
   return reduced;
 }
 
 }  // namespace
 
-std::optional<double> to_double(const Tensor& one) noexcept {
-  if (one.element_count() != 1 || one.bytes().size() != dtype_size(one.dtype())) return std::nullopt;
-  const TensorView view(one.dtype(), one.bytes().data(), one.shape());
-  switch (family_of(one.dtype())) {
-    case Family::kInteger: return static_cast<double>(summarize_int(view).sum);
+std::optional<double> Scalar::to_double() const noexcept {
+  switch (family_of(dtype_)) {
+    case Family::kInteger: return static_cast<double>(summarize_int(view()).sum);
     case Family::kReal: {
-      const RealSummary summary = summarize_real(view, {});
+      const RealSummary summary = summarize_real(view(), {});
       return summary.has_nan() ? kNan : summary.min;
     }
     default: return std::nullopt;
   }
 }
 
+std::optional<double> to_double(const Tensor& one) noexcept {
+  if (one.element_count() != 1 || one.bytes().size() != dtype_size(one.dtype())) return std::nullopt;
+  return Scalar(one.dtype(), one.bytes().data()).to_double();
+}
+
 Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int threads, Counts* counts) {
   const std::int64_t count = tensor.element_count();
   const Family family = family_of(tensor.dtype());
-  using Value = std::optional<Tensor>;
+  using Value = std::optional<Scalar>;
   if (wanted.empty() && counts == nullptr) return {};
   if (family == Family::kNone || count < 0 || (count > 0 && tensor.data() == nullptr)) {
     return collect(wanted, [](Reduction) { return Value(); });

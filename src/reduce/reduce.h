@@ -3,12 +3,14 @@
 // Numbers from a tensor: the one definition for capture, queries and rules (capture specification 5.2).
 //
 //   in:  TensorView (contiguous or strided, any dtype), the reductions wanted
-//   out: one ReducedValue per reduction, each a [1] tensor; those not defined for the type or size are left out
+//   out: one ReducedValue per reduction; those not defined for the type or size are left out
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tornasole/reduction.h"
@@ -16,16 +18,44 @@
 
 namespace tornasole::reduce {
 
+// One number of any type, on disk a tensor of shape [1].
+class Scalar {
+ public:
+  Scalar() = default;
+  template <Element T>
+  explicit Scalar(T value) noexcept : dtype_(DTypeOf<T>::value) {
+    static_assert(sizeof value <= sizeof words_);
+    // Whole words: copies of a scalar must not wait for narrower stores.
+    std::uint64_t words[2] = {};
+    std::memcpy(words, &value, sizeof value);
+    words_[0] = words[0];
+    words_[1] = words[1];
+  }
+  // A type of at most 16 bytes.
+  Scalar(DType dtype, const char* bytes) noexcept : dtype_(dtype) { std::memcpy(words_, bytes, dtype_size(dtype)); }
+  DType dtype() const noexcept { return dtype_; }
+  std::string_view bytes() const noexcept { return {reinterpret_cast<const char*>(words_), dtype_size(dtype_)}; }
+  TensorView view() const { return {dtype_, words_, Shape{1}}; }
+  Tensor to_tensor() const { return {dtype_, Shape{1}, std::string(bytes())}; }
+  // As far as a double holds it; nothing for complex numbers.
+  std::optional<double> to_double() const noexcept;
+  bool operator==(const Scalar& other) const noexcept { return dtype_ == other.dtype_ && bytes() == other.bytes(); }
+
+ private:
+  std::uint64_t words_[2] = {};
+  DType dtype_ = DType::kFloat32;
+};
+
 struct ReducedValue {
   Reduction reduction;
-  Tensor value;  // shape [1]
+  Scalar value;
 };
 struct Reduced {
   std::vector<ReducedValue> values = {};
   std::vector<Reduction> skipped = {};  // not defined for this type or size
 };
 
-// The one element of a [1] tensor as a double, as far as a double holds it; nothing for complex numbers and strings.
+// The one element of a tensor, as Scalar::to_double; nothing also if it has none or several, or is text.
 std::optional<double> to_double(const Tensor& one) noexcept;
 
 // Elements by what they are. Of a complex element: zero if both parts are, NaN if one is, else infinite (counted as

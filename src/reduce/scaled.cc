@@ -7,6 +7,7 @@
 namespace tornasole::reduce {
 
 double Scaled::to_double() const noexcept {
+  if (exponent == 0) return value;
   return std::ldexp(value, static_cast<int>(std::clamp<std::int64_t>(exponent, -10'000, 10'000)));
 }
 

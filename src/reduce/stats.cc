@@ -75,7 +75,7 @@ Result<Stats> stats(const TensorView& tensor, StatSet wanted) {
   reduce::Counts counts;
   const reduce::Reduced reduced = reduce::reduce(tensor, {reductions.data(), asked}, 1, &counts);
   for (const reduce::ReducedValue& value : reduced.values) {
-    if (const auto number = reduce::to_double(value.value)) found.set(stat_of(value.reduction), *number);
+    if (const auto number = value.value.to_double()) found.set(stat_of(value.reduction), *number);
   }
   if (wanted.has(Stat::kCount)) found.set(Stat::kCount, static_cast<double>(count));
   const auto set = [&](Stat stat, std::int64_t number) {

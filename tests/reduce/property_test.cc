@@ -116,7 +116,7 @@ void expect_as_reference(const TensorView& view, const Tensor& dense, const std:
       EXPECT_TRUE(has_non_finite(TensorView(got.value.dtype(), got.value.bytes().data(), Shape{1}))) << where;
       continue;
     }
-    EXPECT_EQ(difference(got.value, *want), "") << where;
+    EXPECT_EQ(difference(got.value.to_tensor(), *want), "") << where;
   }
   EXPECT_EQ(at, reduced.values.size()) << what;
   EXPECT_EQ(skipped, reduced.skipped.size()) << what;
@@ -143,7 +143,7 @@ void expect_some_as_reference(const Tensor& tensor, std::span<const Reduction> w
   for (const ReducedValue& got : reduce(view, wanted).values) {
     const auto want = expected(tensor, got.reduction);
     ASSERT_TRUE(want);
-    EXPECT_EQ(difference(got.value, *want), "")
+    EXPECT_EQ(difference(got.value.to_tensor(), *want), "")
         << dtype_name(tensor.dtype()) << " n=" << tensor.element_count() << " " << reduction_name(got.reduction);
   }
 }

@@ -35,7 +35,7 @@ std::optional<Tensor> reduced(const TensorView& view, const char* name) {
   const Reduction wanted[] = {named(name)};
   Reduced result = reduce(view, wanted);
   if (result.values.empty()) return std::nullopt;
-  return result.values[0].value;
+  return result.values[0].value.to_tensor();
 }
 
 template <typename T>
@@ -288,7 +288,7 @@ TEST(Reduce, ValuesComeInTheOrderWantedAndAsOftenAsWanted) {
   ASSERT_EQ(got.values.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(got.values[i].reduction, wanted[i]);
-    EXPECT_EQ(got.values[i].value.shape(), Shape{1});
+    EXPECT_EQ(got.values[i].value.to_tensor().shape(), Shape{1});
   }
   EXPECT_TRUE(reduce(TensorView::of(std::vector<float>{1, 2}), {}).values.empty());
 }

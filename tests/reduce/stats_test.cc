@@ -107,7 +107,7 @@ TEST(Stats, OfEveryTypeAreTheStoredReductions) {
     for (const char* name : {"min", "max", "mean", "std", "median", "sum", "l1", "l2", "abs_max", "abs_std"}) {
       const Reduction reduction = parse_reduction(name).value();
       const reduce::Reduced reduced = reduce::reduce(tensor, std::span(&reduction, 1));
-      const auto want = reduced.values.empty() ? std::nullopt : reduce::to_double(reduced.values[0].value);
+      const auto want = reduced.values.empty() ? std::nullopt : reduced.values[0].value.to_double();
       EXPECT_EQ((*found)[parse_stat(name).value()], want) << dtype_name(dtype) << " " << name;
     }
     EXPECT_EQ((*found)[Stat::kCount], 300) << dtype_name(dtype);
