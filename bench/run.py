@@ -108,8 +108,6 @@ class Runner:
 
     def patterns(self):
         """10,000 names met for the first time."""
-        if not (self.options.bin / "patterns_bench").exists() or not (HERE / "patterns_peer.py").exists():
-            return
         ours, peer, members = [], [], set()
         for _ in range(self.options.repeats):
             for answer, results in ((self.ours("patterns_bench"), ours), (self.peer("patterns_peer.py"), peer)):
@@ -123,6 +121,40 @@ class Runner:
             self.add("10,000 names, first pass", shown_time(ours), shown_time(peer), f"{peer / ours:.1f} x", "40 x",
                      peer / ours >= 40)
 
+    def reductions(self, what, count, job, target):
+        """One call on so many floats, beside smdebug's or NumPy's."""
+        ours, peer = [], []
+        for _ in range(self.options.repeats):
+            for answer, results in ((self.ours("reduce_bench", what, count), ours),
+                                    (self.peer("reduce_peer.py", what, count), peer)):
+                if answer is not None:
+                    results.append(answer["seconds"])
+        if ours and peer:
+            ours, peer = statistics.median(ours), statistics.median(peer)
+            self.add(job, shown_time(ours), shown_time(peer), f"{peer / ours:.1f} x", f"{target} x", peer / ours >= target)
+
+    def memory_speed(self):
+        """Nine statistics of 1 GiB, beside a loop that only reads it, and of as many halves."""
+        answers = [answer for answer in (self.ours("reduce_bench", "read", 1024 * MIB) for _ in range(2)) if answer]
+        if not answers:
+            return
+        best = {key: min(answer[key] for answer in answers) for key in answers[0]}
+        share = best["read"] / best["float32"]
+        self.add("nine statistics, 1 GiB of float32", f"{1.074 / best['float32']:.1f} GB/s",
+                 f"{1.074 / best['read']:.1f} GB/s", f"{share:.2f} x", "0.5 x", share >= 0.5)
+        for narrow in ("float16", "bfloat16"):
+            rate = best["float32"] / best[narrow]
+            self.add(f"as many elements of {narrow}", shown_time(best[narrow]), shown_time(best["float32"]), f"{rate:.2f} x",
+                     "0.5 x", rate >= 0.5)
+
+    def hook_share(self):
+        answers = [answer for answer in (self.ours("hook_share_bench") for _ in range(2)) if answer]
+        if answers:
+            bare = min(answer["bare"] for answer in answers)
+            hooked = min(answer["hooked"] for answer in answers)
+            self.add("three statistics of every gradient, a step", shown_time(hooked), shown_time(bare),
+                     f"{100 * (hooked / bare - 1):+.1f} %", "-", True)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -133,6 +165,12 @@ class Runner:
         yield "memory", lambda job: self.memory()
         yield "hot path", lambda job: self.hot_path()
         yield "patterns", lambda job: self.patterns()
+        for count, target in ((1_000, 100), (100_000, 15), (10_000_000, 25)):
+            yield f"18 reductions, {count:,} floats", lambda job, c=count, t=target: self.reductions("reductions", c, job, t)
+        yield "median, 10,000,000 floats", lambda job: self.reductions("median", 10_000_000, job, 4)
+        yield "histogram, 10,000,000 floats", lambda job: self.reductions("histogram", 10_000_000, job, 10)
+        yield "statistics at memory speed", lambda job: self.memory_speed()
+        yield "statistics in a hook", lambda job: self.hook_share()
 
 
 def shown_time(seconds):

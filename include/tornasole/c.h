@@ -212,6 +212,13 @@ TORNASOLE_EXPORT tornasole_code_t tornasole_save_scalar_at(tornasole_hook_t* hoo
 /* 1 if a tensor of this name would be saved or watched in the open step, so that it is worth making; else 0. */
 TORNASOLE_EXPORT int tornasole_wants(tornasole_hook_t* hook, const char* name);
 
+/* Statistics of a tensor, without a hook: names[i] is one of count min max mean std variance median sum prod l1 l2, the
+ * abs_ forms, zeros nan inf pos_inf neg_inf first_non_finite subnormal at_max (tornasole/stats.h); values[i] gets the
+ * number. is_defined[i], unless NULL, gets 0 for what is not defined for the type or for no elements, and values[i] is
+ * NaN then. */
+TORNASOLE_EXPORT tornasole_code_t tornasole_stats(const tornasole_tensor_t* tensor, const char* const* names,
+                                                  size_t count, double* values, int* is_defined);
+
 /* ---- collections: the one of that name, created empty if there is none; changes count from the next step on */
 
 TORNASOLE_EXPORT tornasole_code_t tornasole_collection_include(tornasole_hook_t* hook, const char* collection,

@@ -37,6 +37,7 @@ namespace tornasole {
 
 namespace trial {
 class TrialState;
+struct TrialAccess;
 }  // namespace trial
 
 enum class OnDamage : std::uint8_t {
@@ -56,9 +57,6 @@ struct TrialOptions {
   // ever.
   std::optional<double> timeout_s = 300;
   double poll_s = 2;
-  // A directory outside the trial where the parsed index is kept, so that a large trial opens faster the next time. It
-  // is checked against the index files and never trusted. Empty: none.
-  std::string index_cache_dir = {};
   // The step window and delays of live runs; nothing: TORNASOLE_…/SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW (1000),
   // …_TRAINING_END_DELAY_REFRESH (1), …_MISSING_EVENT_FILE_RETRY_LIMIT (100).
   std::optional<std::int64_t> incomplete_step_window = {};
@@ -69,7 +67,7 @@ struct TrialOptions {
 enum class StepState : std::uint8_t { kUnavailable = 0, kAvailable = 1, kNotYetAvailable = 2 };
 
 // Which steps a list shows. Partial steps (cut by an exception, a signal or a repair) are never among the complete
-// ones.
+// ones; kIncludingIncomplete shows every known step.
 enum class StepFilter : std::uint8_t { kComplete, kIncludingIncomplete, kPartial };
 
 enum class RunState : std::uint8_t {
@@ -128,6 +126,7 @@ struct SweepQuery {
   std::string worker = {};                                     // empty: all
   bool values = true;                                          // full values
   bool reductions = false;                                     // stored reductions
+  std::vector<Reduction> reduction_kinds = {};                 // only these; empty: all
 };
 
 // One tensor of a trial, by name; valid as long as the trial. Every step may be a mode's or global (ModeStep with
@@ -181,6 +180,8 @@ class TORNASOLE_EXPORT Trial {
   // Waits, refreshing, until each step is available; kNotFound for one that was passed over, kEnded if the run is over
   // or presumed dead before it came, kNotYet after timeout_s without a sign of life.
   Status wait_for_steps(std::span<const ModeStep> steps);
+  // The value, waiting for its step as above and then for its event file, at most missing_file_retries polls.
+  Result<Tensor> wait_for_value(std::string_view name, ModeStep step, std::string_view worker = {});
 
   const std::string& name() const noexcept;
   const std::string& path() const noexcept;
@@ -218,10 +219,12 @@ class TORNASOLE_EXPORT Trial {
   std::int64_t last_complete_step() const noexcept;  // -1 if none
   const std::string& last_index_token() const noexcept;
   RunStatus run_status() const;
-  const std::vector<Damage>& damage() const noexcept;  // files left out so far
+  const std::vector<Damage>& damage() const noexcept;  // what was left out so far, at most the first 10,000
+  std::int64_t damage_count() const noexcept;          // all of it
   std::int64_t index_bytes() const noexcept;           // of memory, for all that is known of values
 
  private:
+  friend struct trial::TrialAccess;
   explicit Trial(std::unique_ptr<trial::TrialState> state);
   std::unique_ptr<trial::TrialState> state_;
 };

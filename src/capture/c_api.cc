@@ -4,11 +4,14 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/utf8.h"
 #include "format/event_limits.h"
+#include "tornasole/stats.h"
 
 #ifndef TORNASOLE_VERSION
 #error "the build has to say which version this is"
@@ -261,6 +264,30 @@ tornasole_code_t tornasole_save_input(tornasole_hook_t* hook, const char* module
 tornasole_code_t tornasole_save_output(tornasole_hook_t* hook, const char* module, const tornasole_tensor_t* tensor) {
   return save("tornasole_save_output", hook, module, tensor,
               [&](StepScope& step, const TensorView& view) { step.save_output(module, view); });
+}
+
+tornasole_code_t tornasole_stats(const tornasole_tensor_t* tensor, const char* const* names, size_t count,
+                                 double* values, int* is_defined) {
+  return answer([&]() -> Status {
+    TORNASOLE_CHECK(not_null("tornasole_stats", {{"tensor", tensor}, {"names", names}, {"values", values}}));
+    StatSet wanted;
+    std::vector<Stat> asked;
+    for (size_t i = 0; i < count; ++i) {
+      if (names[i] == nullptr) return invalid_error("tornasole_stats: name {} is null", i);
+      const auto stat = parse_stat(names[i]);
+      if (!stat) return invalid_error("tornasole_stats: there is no statistic '{}'", printable(names[i]));
+      asked.push_back(*stat);
+      wanted.add(*stat);
+    }
+    std::vector<std::string_view> texts;
+    TORNASOLE_TRY(const TensorView view, to_view("tornasole_stats", *tensor, &texts));
+    TORNASOLE_TRY(const Stats found, stats(view, wanted));
+    for (size_t i = 0; i < count; ++i) {
+      values[i] = found[asked[i]].value_or(std::numeric_limits<double>::quiet_NaN());
+      if (is_defined != nullptr) is_defined[i] = found.has(asked[i]) ? 1 : 0;
+    }
+    return {};
+  });
 }
 
 tornasole_code_t tornasole_save_tensor(tornasole_hook_t* hook, const char* name, const tornasole_tensor_t* tensor,

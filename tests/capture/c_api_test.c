@@ -587,6 +587,32 @@ static int remove_entry(const char* path, const struct stat* entry, int type, st
   return remove(path);
 }
 
+static void statistics_need_no_hook(void) {
+  const float values[] = {3, -4, 0, NAN};
+  const int64_t shape[] = {3};
+  const tornasole_tensor_t tensor = {TORNASOLE_FLOAT32, 1, shape, NULL, values};
+  const char* const names[] = {"l2", "mean", "zeros", "count", "subnormal"};
+  double found[5] = {0};
+  int is_defined[5] = {0};
+  EXPECT(tornasole_stats(&tensor, names, 5, found, is_defined) == TORNASOLE_OK);
+  EXPECT(found[0] == 5 && found[2] == 1 && found[3] == 3 && found[4] == 0);
+  EXPECT(fabs(found[1] + 1.0 / 3) < 1e-6);
+  EXPECT(is_defined[0] == 1 && is_defined[4] == 1);
+
+  const int64_t none[] = {0};
+  const tornasole_tensor_t empty = {TORNASOLE_FLOAT32, 1, none, NULL, values};
+  const char* const smallest[] = {"min"};
+  EXPECT(tornasole_stats(&empty, smallest, 1, found, is_defined) == TORNASOLE_OK);
+  EXPECT(is_defined[0] == 0 && isnan(found[0]));
+
+  const char* const unknown[] = {"meen"};
+  EXPECT_REFUSED(tornasole_stats(&tensor, unknown, 1, found, NULL), "meen");
+  const char* const null_name[] = {NULL};
+  EXPECT_REFUSED(tornasole_stats(&tensor, null_name, 1, found, NULL), "name 0");
+  EXPECT_REFUSED(tornasole_stats(NULL, names, 1, found, NULL), "tensor");
+  EXPECT_REFUSED(tornasole_stats(&tensor, names, 1, NULL, NULL), "values");
+}
+
 int main(void) {
   const char* temporary = getenv("TMPDIR");
   snprintf(root, sizeof root, "%s/tornasole-c-XXXXXX", temporary == NULL ? "/tmp" : temporary);
@@ -606,6 +632,7 @@ int main(void) {
   the_flight_recorder_is_dumped();
   a_configuration_file_is_used();
   messages_reach_the_log_function();
+  statistics_need_no_hook();
   if (nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) perror(root);
   if (failures == 0) printf("c_api_test: all passed\n");
   return failures == 0 ? 0 : 1;

@@ -27,7 +27,7 @@ void print_answer(const TensorView& view) {
         std::printf("%s skipped\n", name.c_str());
         continue;
       }
-      const Scalar& value = got.values[0].value;
+      const reduce::Scalar& value = got.values[0].value;
       std::printf("%s %s ", name.c_str(), std::string(dtype_name(value.dtype())).c_str());
       for (const char byte : value.bytes())
         std::printf("%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
