@@ -59,7 +59,9 @@ class World:
             [*wrap, *self.command(out, log, **options)], capture_output=True, text=True, timeout=timeout, env=env, check=False
         )
         if done.returncode == 0:
-            got = re.search(r"hash (\w+)", done.stdout).group(1)
+            found = re.search(r"hash (\w+)", done.stdout)
+            need(found, f"no hash at the end of {' '.join(wrap)}: {done.stdout} {done.stderr}")
+            got = found.group(1)
             need(got == self.bare_hash(options.get("steps", 100), options.get("first", 0)), f"weights changed: {done.stdout}")
         return done
 
