@@ -10,7 +10,7 @@ namespace tornasole::plan {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-constexpr std::size_t kFirstSlots = 4096;
+constexpr std::size_t kFirstSlots = 16384;  // 128 KiB: a large model never grows it
 
 }  // namespace
 
