@@ -1,5 +1,9 @@
-// Integers and bools. Sums and extremes are exact; distances from the mean start from exact integer differences, so a
-// small spread around a value beyond 2^53 is not lost.
+// Integers and bools, in one read. Sums and extremes are exact.
+//
+//   1. A block whose elements all fit a double is widened, and the loops for doubles do the work: sums of at most 2^11
+//      such numbers below 2^42 are exact, and so are their extremes. That is every block of a type of 32 bits or less.
+//   2. Where sums of doubles could round, sums are taken again in 128 bits; where elements could, everything is, and
+//      distances from the mean start from exact integer differences.
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +11,11 @@
 #include <type_traits>
 
 #include "reduce/accumulate.h"
+#include "reduce/block_moments.h"
 #include "reduce/blocks.h"
 #include "reduce/int_loads.h"
 #include "reduce/kernels.h"
+#include "reduce/vector_kernels.h"
 
 namespace tornasole::reduce {
 namespace {
@@ -35,44 +41,6 @@ Int128 sum_block(const typename Load::Raw* x, std::size_t count, const Load& loa
   }
 }
 
-template <typename Load>
-IntSummary summarize(const TensorView& tensor, const Load& load) {
-  using Raw = typename Load::Raw;
-  using T = typename Load::Value;
-  using U = std::make_unsigned_t<T>;
-  const LoadIntMagnitude<Load> magnitude;
-  IntSummary summary;
-  summary.count = tensor.element_count();
-  T min = std::numeric_limits<T>::max(), max = std::numeric_limits<T>::min();
-  U abs_min = std::numeric_limits<U>::max(), abs_max = 0;
-  CompensatedSum squares;
-  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
-    // One short loop each: the block stays in the cache, and every loop vectorises.
-    for (std::size_t i = 0; i < count; ++i) min = std::min(min, load(x[i]));
-    for (std::size_t i = 0; i < count; ++i) max = std::max(max, load(x[i]));
-    for (std::size_t i = 0; i < count; ++i) abs_min = std::min(abs_min, magnitude(x[i]));
-    for (std::size_t i = 0; i < count; ++i) abs_max = std::max(abs_max, magnitude(x[i]));
-    std::uint32_t zeros = 0;
-    for (std::size_t i = 0; i < count; ++i) zeros += load(x[i]) == 0 ? 1 : 0;
-    summary.zeros += zeros;
-    summary.sum += sum_block(x, count, load);
-    summary.abs_sum += sum_block(x, count, magnitude);
-    Lanes lanes = {};
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto value = static_cast<double>(magnitude(x[i]));
-      lanes[i % kLanes] += value * value;
-    }
-    add_lanes(squares, lanes);
-    return true;
-  });
-  summary.min = min;
-  summary.max = max;
-  summary.abs_min = abs_min;
-  summary.abs_max = abs_max;
-  summary.squares = squares.value();
-  return summary;
-}
-
 // x - whole as a double, whatever the signs; only the result is rounded.
 template <typename T>
 double distance(T x, T whole) noexcept {
@@ -84,66 +52,167 @@ double distance(T x, T whole) noexcept {
   }
 }
 
-// The mean is whole + fraction, 0 <= fraction < 1; `whole` lies between two elements, so it has their type.
+// Floor and remainder: the mean is whole + fraction, 0 <= fraction < 1.
+struct ExactMean {
+  Int128 whole;
+  double fraction;
+  ExactMean(Int128 sum, std::size_t count) noexcept : whole(sum / static_cast<Int128>(count)) {
+    Int128 rest = sum % static_cast<Int128>(count);
+    if (rest < 0) {
+      whole -= 1;
+      rest += static_cast<Int128>(count);
+    }
+    fraction = static_cast<double>(rest) / static_cast<double>(count);
+  }
+};
+
 template <typename Load>
-double squared_deviations(const TensorView& tensor, const Load& load, Int128 whole, double fraction) {
+class IntReader {
+ public:
   using Raw = typename Load::Raw;
   using T = typename Load::Value;
-  const auto base = static_cast<T>(whole);
-  CompensatedSum deviations;
-  CompensatedSum squares;
-  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
-    Lanes lane_deviations = {};
-    Lanes lane_squares = {};
-    for (std::size_t i = 0; i < count; ++i) {
-      const double deviation = distance<T>(load(x[i]), base) - fraction;
-      lane_deviations[i % kLanes] += deviation;
-      lane_squares[i % kLanes] += deviation * deviation;
+  using U = std::make_unsigned_t<T>;
+
+  IntReader(DType dtype, const IntNeeds& needs) noexcept : dtype_(dtype), needs_(needs), kernels_(vector_kernels()) {}
+
+  void take(const Raw* x, std::size_t count) noexcept {
+    alignas(64) double doubles[kBlockElements];
+    if (kernels_.widen_integers(dtype_, x, count, doubles)) {
+      take_doubles(x, doubles, count);
+    } else {
+      take_exactly(x, count);
     }
-    add_lanes(deviations, lane_deviations);
-    add_lanes(squares, lane_squares);
-    return true;
+  }
+
+  void describe(IntSummary& summary) const noexcept {
+    summary.zeros = zeros_;
+    summary.min = min_;
+    summary.max = max_;
+    summary.abs_min = abs_min_;
+    summary.abs_max = abs_max_;
+    summary.sum = sum_;
+    summary.abs_sum = abs_sum_;
+    summary.squares = squares_.value();
+    const auto count = static_cast<double>(summary.count);
+    summary.variance = std::max(0.0, moments_.squares()) / count;
+    summary.abs_variance = std::max(0.0, abs_moments_.squares()) / count;
+  }
+
+ private:
+  void take_doubles(const Raw* x, const double* doubles, std::size_t count) noexcept {
+    BlockSums block;
+    kernels_.sum_doubles(doubles, count, &block);
+    min_ = std::min(min_, static_cast<T>(block.min));
+    max_ = std::max(max_, static_cast<T>(block.max));
+    abs_min_ = std::min(abs_min_, static_cast<U>(block.abs_min));
+    abs_max_ = std::max(abs_max_, static_cast<U>(std::max(std::fabs(block.min), std::fabs(block.max))));
+    zeros_ += static_cast<std::int64_t>(block.zeros);
+    const double sum = total_of(block.sum), abs_sum = total_of(block.abs_sum), squares = total_of(block.squares);
+    // The sum of magnitudes bounds every sum on the way.
+    constexpr double kExact = 9007199254740992.0;  // 2^53
+    if (abs_sum < kExact) {
+      sum_ += static_cast<Int128>(static_cast<std::int64_t>(sum));
+      abs_sum_ += static_cast<Int128>(static_cast<std::int64_t>(abs_sum));
+    } else {
+      sum_ += sum_block(x, count, Load{});
+      abs_sum_ += sum_block(x, count, LoadIntMagnitude<Load>{});
+    }
+    squares_.add(squares);
+    if (needs_.variance) add_block(moments_, kernels_, doubles, count, {sum, squares, false});
+    if (needs_.abs_variance) add_block(abs_moments_, kernels_, doubles, count, {abs_sum, squares, true});
+  }
+
+  void take_exactly(const Raw* x, std::size_t count) noexcept {
+    const Load load;
+    const LoadIntMagnitude<Load> magnitude;
+    Lanes squares = {};
+    for (std::size_t i = 0; i < count; ++i) {
+      min_ = std::min(min_, load(x[i]));
+      max_ = std::max(max_, load(x[i]));
+      abs_min_ = std::min(abs_min_, magnitude(x[i]));
+      abs_max_ = std::max(abs_max_, magnitude(x[i]));
+      zeros_ += load(x[i]) == 0 ? 1 : 0;
+      const auto value = static_cast<double>(magnitude(x[i]));
+      squares[i % kLanes] += value * value;
+    }
+    squares_.add(total_of(squares));
+    const Int128 sum = sum_block(x, count, load), abs_sum = sum_block(x, count, magnitude);
+    sum_ += sum;
+    abs_sum_ += abs_sum;
+    if (needs_.variance) add_distances(moments_, x, count, load, ExactMean(sum, count));
+    if (needs_.abs_variance) add_distances(abs_moments_, x, count, magnitude, ExactMean(abs_sum, count));
+  }
+
+  // `whole` lies between two elements, so it has their type.
+  template <typename AnyLoad>
+  static void add_distances(Moments& moments, const Raw* x, std::size_t count, const AnyLoad& load,
+                            const ExactMean& mean) noexcept {
+    using Value = typename AnyLoad::Value;
+    const auto base = static_cast<Value>(mean.whole);
+    Lanes sums = {}, squares = {};
+    for (std::size_t i = 0; i < count; ++i) {
+      const double deviation = distance<Value>(load(x[i]), base) - mean.fraction;
+      sums[i % kLanes] += deviation;
+      squares[i % kLanes] += deviation * deviation;
+    }
+    const auto n = static_cast<double>(count);
+    const double rest = total_of(sums) / n;
+    const auto rounded = static_cast<double>(mean.whole);
+    const auto lost = static_cast<double>(mean.whole - static_cast<Int128>(rounded));
+    moments.add(n, rounded, (lost + mean.fraction) + rest, std::max(0.0, total_of(squares) - total_of(sums) * rest));
+  }
+
+  DType dtype_;
+  IntNeeds needs_;
+  const VectorKernels& kernels_;
+  T min_ = std::numeric_limits<T>::max(), max_ = std::numeric_limits<T>::min();
+  U abs_min_ = std::numeric_limits<U>::max(), abs_max_ = 0;
+  std::int64_t zeros_ = 0;
+  Int128 sum_ = 0, abs_sum_ = 0;
+  CompensatedSum squares_;
+  Moments moments_, abs_moments_;
+};
+
+// Modulo 2^64, in lanes so that the multiplications overlap.
+template <typename Load>
+std::uint64_t product_of(const TensorView& tensor, const Load& load) {
+  using Raw = typename Load::Raw;
+  std::array<std::uint64_t, kLanes> lanes;
+  lanes.fill(1);
+  const auto product = [&] {
+    std::uint64_t all = 1;
+    for (const std::uint64_t lane : lanes) all *= lane;
+    return all;
+  };
+  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) lanes[i % kLanes] *= static_cast<std::uint64_t>(load(x[i]));
+    return product() != 0;  // sixty-four even factors are zero already
   });
-  const double off = deviations.value();
-  return std::max(0.0, squares.value() - off * off / static_cast<double>(tensor.element_count()));
+  return product();
 }
 
 }  // namespace
 
-IntSummary summarize_int(const TensorView& tensor) {
-  return with_int_load(tensor.dtype(), [&](const auto& load) { return summarize(tensor, load); });
-}
-
-double variance_of_int(const TensorView& tensor, const IntSummary& summary, bool of_absolute) {
-  const Int128 sum = of_absolute ? summary.abs_sum : summary.sum;
-  Int128 whole = sum / summary.count;
-  Int128 rest = sum % summary.count;
-  if (rest < 0) {
-    whole -= 1;
-    rest += summary.count;
-  }
-  const auto count = static_cast<double>(summary.count);
-  const double fraction = static_cast<double>(rest) / count;
+IntSummary summarize_int(const TensorView& tensor, const IntNeeds& needs) {
   return with_int_load(tensor.dtype(), [&](const auto& load) {
     using Load = std::remove_cvref_t<decltype(load)>;
-    return (of_absolute ? squared_deviations(tensor, LoadIntMagnitude<Load>{}, whole, fraction)
-                        : squared_deviations(tensor, load, whole, fraction)) /
-           count;
+    using Raw = typename Load::Raw;
+    IntReader<Load> reader(tensor.dtype(), needs);
+    for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
+      reader.take(x, count);
+      return true;
+    });
+    IntSummary summary;
+    summary.count = tensor.element_count();
+    reader.describe(summary);
+    return summary;
   });
 }
 
 std::uint64_t product_of_int(const TensorView& tensor, bool of_absolute) {
   return with_int_load(tensor.dtype(), [&](const auto& load) {
-    using Raw = typename std::remove_cvref_t<decltype(load)>::Raw;
-    std::uint64_t product = 1;
-    for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto value = load(x[i]);
-        product *= of_absolute ? std::uint64_t{magnitude_of(value)} : static_cast<std::uint64_t>(value);
-      }
-      return true;
-    });
-    return product;
+    using Load = std::remove_cvref_t<decltype(load)>;
+    return of_absolute ? product_of(tensor, LoadIntMagnitude<Load>{}) : product_of(tensor, load);
   });
 }
 

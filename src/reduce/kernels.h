@@ -52,7 +52,11 @@ bool is_sign_odd(const TensorView& tensor);
 // Not for NaN among the elements.
 double median_of_real(const TensorView& tensor, bool of_absolute);
 
-// Integers and bools (as 0 and 1); exact but for `squares`.
+// Integers and bools (as 0 and 1); exact but for squares and variances.
+struct IntNeeds {
+  bool variance = false;
+  bool abs_variance = false;
+};
 struct IntSummary {
   std::int64_t count = 0;
   std::int64_t zeros = 0;
@@ -61,9 +65,9 @@ struct IntSummary {
   Int128 sum = 0;
   Int128 abs_sum = 0;
   double squares = 0;
+  double variance = 0, abs_variance = 0;  // population variance, if it was needed
 };
-IntSummary summarize_int(const TensorView& tensor);
-double variance_of_int(const TensorView& tensor, const IntSummary& summary, bool of_absolute);
+IntSummary summarize_int(const TensorView& tensor, const IntNeeds& needs);
 std::uint64_t product_of_int(const TensorView& tensor, bool of_absolute);  // modulo 2^64
 double median_of_int(const TensorView& tensor, bool of_absolute);
 

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "reduce/accumulate.h"
+#include "reduce/block_moments.h"
 #include "reduce/blocks.h"
 #include "reduce/kernels.h"
 #include "reduce/loads.h"
-#include "reduce/moments.h"
 #include "reduce/products.h"
 #include "reduce/vector_kernels.h"
 
@@ -48,27 +48,12 @@ int scaling_exponent(double largest) noexcept {
   return std::max(exponent, -1000);  // 2^1000 is still a double
 }
 
-// One fixed order, whatever computed the lanes.
-double total_of(const Lanes& lanes) noexcept {
-  static_assert(kLanes == 8);
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
-
 void sum_block(const VectorKernels& kernels, const float* x, std::size_t count, BlockSums* out) {
   kernels.sum_floats(x, count, out);
 }
 void sum_block(const VectorKernels& kernels, const double* x, std::size_t count, BlockSums* out) {
   kernels.sum_doubles(x, count, out);
 }
-void deviate_block(const VectorKernels& kernels, const float* x, std::size_t count, double centre, bool of_absolute,
-                   BlockDeviations* out) {
-  kernels.deviate_floats(x, count, centre, of_absolute, out);
-}
-void deviate_block(const VectorKernels& kernels, const double* x, std::size_t count, double centre, bool of_absolute,
-                   BlockDeviations* out) {
-  kernels.deviate_doubles(x, count, centre, of_absolute, out);
-}
-
 // What is known of the elements read so far.
 class Chunk {
  public:
@@ -93,8 +78,8 @@ class Chunk {
     abs_sum_.add(abs_total);
     squares_.add(squares);
     if (has_non_finite()) return needs_.counts || nan_ == 0;
-    if (needs_.variance) add_moments(moments_, x, count, total_of(block.sum), squares, false);
-    if (needs_.abs_variance) add_moments(abs_moments_, x, count, abs_total, squares, true);
+    if (needs_.variance) add_block(moments_, *kernels_, x, count, {total_of(block.sum), squares, false});
+    if (needs_.abs_variance) add_block(abs_moments_, *kernels_, x, count, {abs_total, squares, true});
     if (needs_.product && zeros_ == 0) multiply(x, count);
     return true;
   }
@@ -149,25 +134,6 @@ class Chunk {
     }
   }
 
-  template <typename T>
-  void add_moments(Moments& moments, const T* x, std::size_t count, double sum, double squares,
-                   bool of_absolute) noexcept {
-    // How many times larger than the spread the squares may be: what the subtraction loses stays below the tolerance
-    // of a float, or of a double.
-    constexpr double kLossless = std::is_same_v<T, float> ? 65536 : 4;
-    const auto n = static_cast<double>(count);
-    const double mean = sum / n;
-    const double spread = squares - sum * mean;
-    if (spread * kLossless >= squares && std::isfinite(squares)) {
-      moments.add(n, mean, 0, spread);
-      return;
-    }
-    BlockDeviations block;
-    deviate_block(*kernels_, x, count, mean, of_absolute, &block);
-    const double rest = total_of(block.sum) / n;
-    moments.add(n, mean, rest, std::max(0.0, total_of(block.squares) - total_of(block.sum) * rest));
-  }
-
   void multiply(const float* x, std::size_t count) noexcept {
     BlockProduct block;
     kernels_->multiply_floats(x, count, &block);
@@ -214,7 +180,11 @@ bool take_block(Chunk& chunk, const typename Load::Raw* x, std::size_t count, co
       if (factor == 1.0) return chunk.take(x, count);
     }
     alignas(64) double doubles[kBlockElements];
-    for (std::size_t i = 0; i < count; ++i) doubles[i] = load(x[i]) * factor;
+    if constexpr (std::is_same_v<Load, LoadModulus64>) {
+      vector_kernels().take_moduli(x, count, doubles);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) doubles[i] = load(x[i]) * factor;
+    }
     return chunk.take(doubles, count);
   }
 }

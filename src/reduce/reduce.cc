@@ -125,8 +125,8 @@ Scalar int_value(const TensorView& tensor, const IntSummary& summary, Reduction 
       return one_element(dtype, of_absolute ? static_cast<Int128>(summary.abs_max) : summary.max);
     case ReductionKind::kMedian: return Scalar(median_of_int(tensor, of_absolute));
     case ReductionKind::kMean: return Scalar(mean_of_int(sum, summary.count));
-    case ReductionKind::kStd: return Scalar(std::sqrt(variance_of_int(tensor, summary, of_absolute)));
-    case ReductionKind::kVariance: return Scalar(variance_of_int(tensor, summary, of_absolute));
+    case ReductionKind::kStd: return Scalar(std::sqrt(of_absolute ? summary.abs_variance : summary.variance));
+    case ReductionKind::kVariance: return Scalar(of_absolute ? summary.abs_variance : summary.variance);
     case ReductionKind::kSum: return one_wrapped(dtype, static_cast<std::uint64_t>(sum));
     case ReductionKind::kProd: return one_wrapped(dtype, product_of_int(tensor, of_absolute));
     case ReductionKind::kL1: return Scalar(static_cast<double>(summary.abs_sum));
@@ -251,7 +251,7 @@ Reduced collect(std::span<const Reduction> wanted, const ValueOf& value_of) {
 
 std::optional<double> Scalar::to_double() const noexcept {
   switch (family_of(dtype_)) {
-    case Family::kInteger: return static_cast<double>(summarize_int(view()).sum);
+    case Family::kInteger: return static_cast<double>(summarize_int(view(), {}).sum);
     case Family::kReal: {
       const RealSummary summary = summarize_real(view(), {});
       return summary.has_nan() ? kNan : summary.min;
@@ -275,7 +275,8 @@ Reduced reduce(const TensorView& tensor, std::span<const Reduction> wanted, int 
   }
   if (count == 0) return collect(wanted, [&](Reduction r) { return empty_value(tensor.dtype(), r); });
   if (family == Family::kInteger) {
-    const IntSummary summary = summarize_int(tensor);
+    const RealNeeds needs = needs_of(wanted, false);
+    const IntSummary summary = summarize_int(tensor, {needs.variance, needs.abs_variance});
     if (counts != nullptr) *counts = {.zeros = summary.zeros};
     return collect(wanted, [&](Reduction r) { return Value(int_value(tensor, summary, r)); });
   }
@@ -294,7 +295,7 @@ double mean_of(const TensorView& tensor) noexcept {
   const std::int64_t count = tensor.element_count();
   const Family family = family_of(tensor.dtype());
   if (count <= 0 || tensor.data() == nullptr) return kNan;
-  if (family == Family::kInteger) return mean_of_int(summarize_int(tensor).sum, count);
+  if (family == Family::kInteger) return mean_of_int(summarize_int(tensor, {}).sum, count);
   if (family != Family::kReal) return kNan;
   return real_value(tensor, summarize_real(tensor, {}), {ReductionKind::kMean, false});
 }

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "reduce/small_floats.h"
 
@@ -213,6 +214,49 @@ HWY_ATTR void widen_bfloat16s(const std::uint16_t* HWY_RESTRICT x, std::size_t c
   for (std::size_t i = 0; i < count; ++i) out[i] = float_from_bfloat16(x[i]);
 }
 
+template <typename T>
+HWY_INLINE bool widen(const T* HWY_RESTRICT x, std::size_t count, double* HWY_RESTRICT out) {
+  if constexpr (sizeof(T) == 8) {
+    // The bits of the magnitude, one less for negative numbers: whatever is set anywhere is set in the end.
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto value = static_cast<std::int64_t>(x[i]);
+      bits |=
+          std::is_signed_v<T> ? static_cast<std::uint64_t>(value ^ (value >> 63)) : static_cast<std::uint64_t>(value);
+    }
+    if ((bits >> 53) != 0) return false;
+  }
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<double>(x[i]);
+  return true;
+}
+
+HWY_ATTR bool widen_integers(DType dtype, const void* x, std::size_t count, double* out) {
+  switch (dtype) {
+    case DType::kInt8: return widen(static_cast<const std::int8_t*>(x), count, out);
+    case DType::kInt16: return widen(static_cast<const std::int16_t*>(x), count, out);
+    case DType::kInt32: return widen(static_cast<const std::int32_t*>(x), count, out);
+    case DType::kUint8: return widen(static_cast<const std::uint8_t*>(x), count, out);
+    case DType::kUint16: return widen(static_cast<const std::uint16_t*>(x), count, out);
+    case DType::kUint32: return widen(static_cast<const std::uint32_t*>(x), count, out);
+    case DType::kUint64: return widen(static_cast<const std::uint64_t*>(x), count, out);
+    case DType::kBool: {
+      const auto* bytes = static_cast<const std::uint8_t*>(x);
+      for (std::size_t i = 0; i < count; ++i) out[i] = bytes[i] != 0 ? 1 : 0;
+      return true;
+    }
+    default: return widen(static_cast<const std::int64_t*>(x), count, out);
+  }
+}
+
+// The squares of floats neither overflow nor vanish in a double.
+HWY_ATTR void take_moduli(const std::complex<float>* HWY_RESTRICT x, std::size_t count, double* HWY_RESTRICT out) {
+  const auto* parts = reinterpret_cast<const float*>(x);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto real = static_cast<double>(parts[2 * i]), imaginary = static_cast<double>(parts[2 * i + 1]);
+    out[i] = std::sqrt(real * real + imaginary * imaginary);
+  }
+}
+
 // Keys in the order of the floats: negative ones reversed, below the positive ones; of magnitudes, the bits themselves.
 HWY_ATTR std::size_t partition_keys(const std::uint32_t* HWY_RESTRICT bits, std::size_t count, std::uint32_t low,
                                     std::uint32_t high, bool of_absolute, std::uint32_t* HWY_RESTRICT out,
@@ -255,9 +299,9 @@ HWY_ATTR std::size_t partition_keys(const std::uint32_t* HWY_RESTRICT bits, std:
   return below;
 }
 
-constexpr VectorKernels kKernels = {HWY_STR(HWY_NAMESPACE), sum_floats,      sum_doubles,
-                                    deviate_floats,         deviate_doubles, multiply_floats,
-                                    widen_halves,           widen_bfloat16s, partition_keys};
+constexpr VectorKernels kKernels = {HWY_STR(HWY_NAMESPACE), sum_floats,      sum_doubles,   deviate_floats,
+                                    deviate_doubles,        multiply_floats, widen_halves,  widen_bfloat16s,
+                                    widen_integers,         take_moduli,     partition_keys};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace reduce

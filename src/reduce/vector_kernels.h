@@ -8,11 +8,13 @@
 //   out: plain numbers about the block
 
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "reduce/accumulate.h"
+#include "tornasole/tensor.h"
 
 namespace tornasole::reduce {
 
@@ -45,6 +47,9 @@ struct VectorKernels {
   void (*multiply_floats)(const float* x, std::size_t count, BlockProduct* out);
   void (*widen_halves)(const std::uint16_t* x, std::size_t count, float* out);
   void (*widen_bfloat16s)(const std::uint16_t* x, std::size_t count, float* out);
+  // Integers of a type, and bools as 0 and 1, as doubles; false if one does not fit a double without rounding.
+  bool (*widen_integers)(DType dtype, const void* x, std::size_t count, double* out);
+  void (*take_moduli)(const std::complex<float>* x, std::size_t count, double* out);
   // How many keys lie below `low`; those with low <= key <= high are appended to `out`, which has room for all.
   std::size_t (*partition_keys)(const std::uint32_t* bits, std::size_t count, std::uint32_t low, std::uint32_t high,
                                 bool of_absolute, std::uint32_t* out, std::size_t* kept);
