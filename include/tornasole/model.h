@@ -33,11 +33,16 @@ struct ModelDescription {
     std::map<std::string, double> hyperparameters = {};
     std::vector<std::vector<std::string>> groups = {};
   };
+  // What a tensor's values are expected to lie in, ends included; infinite where there is no limit.
+  struct Bounds {
+    double low = 0, high = 0;
+  };
   std::vector<Module> modules = {};
   std::vector<Parameter> parameters = {};
   std::vector<Loss> losses = {};
   std::vector<std::string> inputs = {};
   std::vector<Optimizer> optimizers = {};
+  std::map<std::string, Bounds> bounds = {};         // tensor -> bounds, for the statistic unit_range
   std::map<std::string, std::string> data = {};      // evaluation set -> role
   std::map<std::string, std::string> versions = {};  // library -> version
   std::string device = {};

@@ -46,6 +46,20 @@ void Health::step_dropped(std::string_view cause, const Error& why) noexcept {
   note(cause, why);
 }
 
+void Health::value_left_out(std::string_view cause, std::string_view why) noexcept {
+  try {
+    bool is_first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_first = counts_.dropped_values[std::string(cause)]++ == 0;
+      ++counts_.changes;
+    }
+    if (is_first) log(LogLevel::kWarning, fmt::format("{}; it was left out, and so will others be", why));
+  } catch (...) {
+    emit(LogLevel::kError, "tornasole: a value that was left out could not be counted");
+  }
+}
+
 void Health::value_dropped(std::string_view cause, const Error& why) noexcept {
   try {
     {

@@ -47,6 +47,8 @@ class Health {
   // `cause` is a short key for counting ("queue_full", "io", ...); `why` is for people.
   void step_dropped(std::string_view cause, const Error& why) noexcept;
   void value_dropped(std::string_view cause, const Error& why) noexcept;
+  // A value that could not be made of what was given: counted, logged once per cause, and no failure.
+  void value_left_out(std::string_view cause, std::string_view why) noexcept;
   // A failure that cost no step: reported once per cause.
   void note(std::string_view cause, const Error& why) noexcept;
   void waited(std::int64_t nanoseconds) noexcept;

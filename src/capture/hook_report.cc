@@ -37,6 +37,8 @@ void HookState::report_coverage_locked(bool is_final) {
     // Only what somebody asked for by name: the rest is there because of save_all or the framework.
     const bool is_asked_for = collections_.included().contains(coverage.collection) && !is_default;
     if (coverage.unmatched_patterns.empty() || !is_asked_for) continue;
+    // What compares with an earlier step cannot be there at the first one.
+    if (!is_final && keeps_previous_ && coverage.collection == "derived") continue;
     std::string text = fmt::format("collection '{}': no tensor {}matches {}", printable(coverage.collection),
                                    is_final ? "" : "so far ", join(coverage.unmatched_patterns));
     if (!coverage.near_misses.empty()) text += "; nearly: " + join(coverage.near_misses);

@@ -9,6 +9,7 @@
 #include "capture/copy_elements.h"
 #include "capture/hook_guard.h"
 #include "capture/hook_state.h"
+#include "capture/without_lock.h"
 #include "format/event.h"
 #include "format/paths.h"
 #include "format/record.h"
@@ -52,26 +53,6 @@ TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts) {
   texts->assign(tensor.texts().begin(), tensor.texts().end());
   return TensorView::strings(*texts);
 }
-
-// While one lives the lock is not held, and the step does not end.
-class HookState::WithoutLock {
- public:
-  WithoutLock(HookState* hook, std::unique_lock<std::mutex>* lock) : hook_(hook), lock_(lock) {
-    ++hook_->in_flight_;
-    lock_->unlock();
-  }
-  ~WithoutLock() {
-    lock_->lock();
-    --hook_->in_flight_;
-    hook_->copies_done_.notify_all();
-  }
-  WithoutLock(const WithoutLock&) = delete;
-  WithoutLock& operator=(const WithoutLock&) = delete;
-
- private:
-  HookState* hook_;
-  std::unique_lock<std::mutex>* lock_;
-};
 
 void HookState::save(std::uint64_t serial, std::string_view name, const TensorView& tensor) noexcept {
   guarded("save", [&] {
@@ -124,7 +105,9 @@ bool HookState::wants(std::uint64_t serial, std::string_view name) noexcept {
     is_wanted = (step_.has_due && plan_->order(info->id, step_.due).is_wanted) ||
                 (step_.has_watch && (plan_->order(info->id, step_.watching).is_wanted ||
                                      plan::any(plan_->watched_by(info->id, step_.id.mode, step_.watching)))) ||
-                (step_.is_recording && plan_->order(info->id, all_bits_).is_wanted);
+                (step_.is_recording && plan_->order(info->id, all_bits_).is_wanted) ||
+                (step_.has_due && is_derived_source_locked(*info, step_.due)) ||
+                (step_.has_keep && is_derived_source_locked(*info, step_.due_next));
   });
   return is_wanted;
 }
@@ -204,7 +187,13 @@ void HookState::save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, 
   }
   if (step_.is_recording) record_locked(info, tensor);
   if (step_.has_watch) watch_locked(info, tensor);
-  if (!step_.has_due) return;
+  if (step_.has_due) save_due(lock, info, tensor);
+  if (!statistics_.empty() && (step_.has_due || step_.has_keep)) {
+    derive(lock, info, tensor, step_.due, clock_->wall_seconds());
+  }
+}
+
+void HookState::save_due(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor) {
   if (!info.is_seen_due) {
     info.is_seen_due = true;
     if (!plan_->order(info.id, all_bits_).is_wanted && unclaimed_.size() < kMaxUnclaimed)
@@ -267,7 +256,7 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
       std::vector<Reduction> wanted;
       wanted.reserve(work.reductions.size());
       for (const auto& [reduction, name] : work.reductions) wanted.push_back(reduction);
-      reduced = reduce::reduce(tensor, wanted);
+      reduced = reduce::reduce(tensor, wanted, static_cast<int>(config_.reduce_threads));
       if (work.is_metric) mean = reduce::mean_of(tensor);
     }
     for (const reduce::ReducedValue& value : reduced.values) {

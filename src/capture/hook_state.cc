@@ -30,7 +30,6 @@ Result<std::unique_ptr<store::Store>> open_store(const config::Config& config) {
 }
 
 Status check_supported(const config::Config& config) {
-  if (!config.derived.empty()) return unsupported_error("derived: derived statistics are not available yet");
   if (!config.rules.empty()) return unsupported_error("rules: rules inside the training are not available yet");
   return {};
 }
@@ -92,8 +91,15 @@ HookState::HookState(config::Config config, std::shared_ptr<Health> health, plan
       clock_(clock),
       exceptions_at_open_(std::uncaught_exceptions()),
       start_ns_(clock->monotonic_ns()),
+      statistics_(parse_statistics(config_.derived)),
+      keeps_previous_(std::ranges::any_of(statistics_,
+                                          [](reduce::Statistic statistic) {
+                                            return statistic == reduce::Statistic::kUpdate ||
+                                                   statistic == reduce::Statistic::kCosinePrevious;
+                                          })),
       collections_(std::move(collections)),
-      recorder_(config_.flight_recorder_steps, config_.flight_recorder_bytes) {
+      recorder_(config_.flight_recorder_steps, config_.flight_recorder_bytes),
+      kept_(static_cast<std::size_t>(config_.queue_bytes)) {
   is_writer_ = config_.include_workers == IncludeWorkers::kAll || config_.rank == 0;
 }
 
@@ -207,6 +213,7 @@ void HookState::describe_model(const ModelDescription& model) noexcept {
   guarded("describe_model", [&] {
     std::string text = format::encode_model(model, config::framework_name(config_.framework), config_.world_size);
     const std::lock_guard lock(mutex_);
+    if (!statistics_.empty()) roles_.describe(model);
     if (!writer_ || text == model_text_) return;
     model_text_ = text;
     writer_->push(ModelJob{std::move(text)}, 0, /*wake=*/true);

@@ -31,10 +31,13 @@
 #include "capture/flight_recorder.h"
 #include "capture/health.h"
 #include "capture/job.h"
+#include "capture/kept_tensors.h"
+#include "capture/tensor_roles.h"
 #include "capture/writer.h"
 #include "config/config.h"
 #include "plan/collections.h"
 #include "plan/plan.h"
+#include "reduce/derived.h"
 #include "store/store.h"
 #include "tornasole/hook.h"
 
@@ -48,6 +51,11 @@ struct HookDependencies {
 
 // An owned tensor as a view; `texts` holds what a view of strings refers to.
 TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts);
+
+// By name; the configuration has checked them.
+std::vector<reduce::Statistic> parse_statistics(const std::vector<std::string>& names);
+// The name of a derived statistic, of which there are no statistics.
+bool is_derived_name(std::string_view name) noexcept;
 
 class HookState {
  public:
@@ -116,6 +124,17 @@ class HookState {
     bool is_bad = false;
     bool is_seen_due = false;  // offered at a step at which something was due
     std::vector<std::pair<Reduction, const std::string*>> reduction_names = {};
+    std::vector<NameInfo*> derived = {};  // by position in statistics_; null until it is first wanted
+  };
+  // One statistic of a tensor, and the name it is saved under.
+  struct Derived {
+    reduce::Statistic statistic = {};
+    NameInfo* info = nullptr;
+  };
+  // The classes of labels and predictions that belong together, as far as they have come.
+  struct ClassSides {
+    std::optional<Tensor> labels = {};
+    std::optional<Tensor> predictions = {};
   };
   // The part of a SaveOrder that is needed after the lock is given up.
   struct Work {
@@ -157,6 +176,9 @@ class HookState {
     bool has_due = false;
     bool has_watch = false;
     bool is_recording = false;
+    plan::CollectionBits due_next = {};  // at the next step of the mode
+    bool has_keep = false;               // something may have to be kept for that step
+    std::map<std::pair<std::string, std::string>, ClassSides> classes = {};  // by names of labels and predictions
     std::int64_t bytes = 0;
     std::int64_t waited_ns = 0;
     StepFacts facts = {};
@@ -187,6 +209,7 @@ class HookState {
   class WithoutLock;
   void lose_unsaved_locked(std::uint64_t serial, const Error& why);
   void save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor);
+  void save_due(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor);
   NameInfo* name_info_locked(std::string_view name);
   const std::string* keep_name_locked(std::string name);
   Work make_work_locked(NameInfo& info, const plan::CollectionBits& due, const TensorView& tensor);
@@ -209,6 +232,25 @@ class HookState {
   JobQueue::WaitLimits wait_limits_locked(std::uint64_t serial) const;
   const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
 
+  // hook_derived.cc
+  bool keeps_before(Mode mode, std::int64_t next_due, std::int64_t mode_step) const noexcept;
+  void find_derived_collection_locked();
+  plan::CollectionBits with_derived_locked(plan::CollectionBits due) const;
+  bool is_derived_source_locked(const NameInfo& info, const plan::CollectionBits& due);
+  bool applies_locked(const NameInfo& info, reduce::Statistic statistic);
+  NameInfo& derived_info_locked(NameInfo& info, std::size_t statistic);
+  std::vector<Derived> wanted_statistics_locked(NameInfo& info, const plan::CollectionBits& due);
+  bool is_kept_locked(NameInfo& info, const std::vector<Derived>& wanted, const TensorView& tensor);
+  void derive(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor,
+              const plan::CollectionBits& due, double wall_time);
+  static Result<Tensor> compute(reduce::Statistic statistic, const TensorView& tensor, const KeptTensor& before,
+                                const std::optional<reduce::ValueRange>& bounds);
+  void write_derived(std::unique_lock<std::mutex>& lock, const std::string& source, const Derived& derived,
+                     Result<Tensor> value, const plan::CollectionBits& due, double wall_time);
+  Result<Tensor> read_classes(const TensorView& tensor, bool is_prediction) const;
+  void pair_classes(std::unique_lock<std::mutex>& lock, NameInfo& info, Result<Tensor> classes,
+                    const plan::CollectionBits& due, double wall_time);
+
   void count_unfinished(bool is_finished, double wait_s) noexcept;
   bool takes_calls(const char* call) noexcept;
   template <typename Call>
@@ -220,7 +262,9 @@ class HookState {
   const Clock* const clock_;
   const int exceptions_at_open_;
   const std::int64_t start_ns_;
-  bool is_writer_ = true;  // this worker writes at all
+  const std::vector<reduce::Statistic> statistics_;
+  const bool keeps_previous_;  // one of them compares with an earlier step
+  bool is_writer_ = true;      // this worker writes at all
 
   std::atomic<bool> is_inert_ = false;
   std::atomic<bool> is_closed_ = false;
@@ -254,6 +298,10 @@ class HookState {
   std::vector<PendingScalar> scalars_;
   std::vector<PendingTensor> tensors_;
   FlightRecorder recorder_;
+  TensorRoles roles_;
+  KeptTensors kept_;
+  std::optional<std::size_t> derived_position_;  // of the collection in plan_->saved()
+  std::array<bool, 4> derived_follows_{};        // by mode_index: it has no schedule of its own
   bool is_dump_wanted_ = false;
   std::string model_text_;
   std::optional<CheckpointWatch> checkpoints_;

@@ -39,6 +39,7 @@ void HookState::precompute_locked() {
     // From the step that is being opened, not from the one after it: it may be the first under this plan.
     next_due_[mode_index(mode)] = plan_->next_due_step(mode, std::max<std::int64_t>(0, mode_steps_[mode_index(mode)]));
   }
+  if (!statistics_.empty()) find_derived_collection_locked();
 }
 
 Status HookState::prepare() {
@@ -67,7 +68,7 @@ HookState::Begun HookState::begin_step(std::optional<Mode> mode, std::optional<s
     if (mode) mode_ = *mode;
     count_step_locked(mode_, at);
     open_step_locked(mode_, at.has_value());
-    begun = {step_.id, step_.has_due || step_.has_watch || step_.is_recording};
+    begun = {step_.id, step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep};
     if (tensors_.empty()) return;
     for (PendingTensor& pending : std::exchange(tensors_, {})) {
       std::vector<std::string_view> texts;
@@ -94,7 +95,7 @@ void HookState::count_step_locked(Mode mode, std::optional<std::int64_t> at) {
 void HookState::open_step_locked(Mode mode, bool is_jump) {
   step_.id = {++serial_, global_step_, mode, mode_steps_[mode_index(mode)]};
   step_.is_open = true;
-  step_.has_due = step_.has_watch = step_.is_recording = false;
+  step_.has_due = step_.has_watch = step_.is_recording = step_.has_keep = false;
   if (!is_writer_) return;
   if (!plan_ || plan_version_ != collections_.version()) {
     const Status prepared = prepare_locked();
@@ -111,7 +112,7 @@ void HookState::open_step_locked(Mode mode, bool is_jump) {
   // Steps may jump: by a number the caller chose, and in the global mode by the steps of the others.
   if (is_jump || mode_step > next) next = plan_->next_due_step(mode, mode_step);
   const bool is_recording = recorder_.is_on();
-  if (mode_step < next && !plan_->has_watch(mode) && !is_recording) return;
+  if (mode_step < next && !plan_->has_watch(mode) && !is_recording && !keeps_before(mode, next, mode_step)) return;
   OpenStep fresh;
   fresh.id = step_.id;
   fresh.is_open = true;
@@ -123,6 +124,8 @@ void HookState::open_step_locked(Mode mode, bool is_jump) {
   fresh.is_recording = is_recording;
   step_ = std::move(fresh);
   next = plan_->next_due_step(mode, mode_step + 1);
+  step_.has_keep = keeps_before(mode, next, mode_step);
+  if (step_.has_keep) step_.due_next = plan_->due(mode, next);
   if (is_recording) recorder_.begin(step_.id);
 }
 
@@ -157,14 +160,14 @@ void HookState::end_step(std::uint64_t serial, bool is_partial) noexcept {
       } else {
         lose_step_locked(serial, "end_step", why);
       }
-      step_.is_started = step_.has_due = step_.has_watch = step_.is_recording = false;
+      step_.is_started = step_.has_due = step_.has_watch = step_.is_recording = step_.has_keep = false;
     }
   });
 }
 
 void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_partial) {
   step_.is_open = false;
-  if (step_.has_due || step_.has_watch || step_.is_recording) {
+  if (step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep) {
     copies_done_.wait_for(lock, kCopiesWait, [this] { return in_flight_ == 0; });
     const bool is_triggered = step_.has_watch && plan::any(step_.triggered);
     if (is_triggered) write_held_locked(lock);
@@ -190,10 +193,11 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
   step_.held.clear();
   step_.held_bytes = 0;
   step_.numbers.clear();
+  step_.classes.clear();
   step_.is_started = step_.is_lost = step_.is_handed_over = false;
   step_.facts = {};
   step_.bytes = step_.waited_ns = 0;
-  step_.has_due = step_.has_watch = step_.is_recording = false;
+  step_.has_due = step_.has_watch = step_.is_recording = step_.has_keep = false;
 }
 
 void HookState::set_mode(Mode mode) noexcept {
@@ -222,6 +226,8 @@ void HookState::write_held_locked(std::unique_lock<std::mutex>& lock) {
       return std::find(before.reductions.begin(), before.reductions.end(), pair) != before.reductions.end();
     });
     if (!work.is_empty()) write_work(lock, work, view);
+    // Those of a tensor that was due are written already.
+    if (!is_derived_source_locked(*held.info, step_.due)) derive(lock, *held.info, view, both, held.wall_time);
   }
 }
 

@@ -7,9 +7,28 @@
 namespace tornasole::cli {
 
 // The same for every command; what else there is stands in its --help.
-enum ExitCode : int { kSound = 0, kFailed = 1, kBadUse = 2 };
+enum ExitCode : int {
+  kSound = 0,
+  kFailed = 1,
+  kDifferent = 1,  // of diff
+  kBadUse = 2,
+  kDamaged = 3,
+  kFound = 10,
+};
 
-// tornasole config check [FILE]
+// One file each, in the order of --help.
+void add_ls_command(CLI::App& app, int* exit_code);
+void add_show_command(CLI::App& app, int* exit_code);
+void add_stats_command(CLI::App& app, int* exit_code);
+void add_plot_command(CLI::App& app, int* exit_code);
+void add_tail_command(CLI::App& app, int* exit_code);
+void add_first_bad_command(CLI::App& app, int* exit_code);
+void add_diff_command(CLI::App& app, int* exit_code);
+void add_dump_command(CLI::App& app, int* exit_code);
+void add_export_command(CLI::App& app, int* exit_code);
+void add_verify_command(CLI::App& app, int* exit_code);
+void add_repair_command(CLI::App& app, int* exit_code);
 void add_config_command(CLI::App& app, int* exit_code);
+void add_completion_command(CLI::App& app, int* exit_code);
 
 }  // namespace tornasole::cli

@@ -84,7 +84,11 @@ void add_config_command(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(std::int64_t{1}, kMaxSteps))
       ->type_name("N");
   command->add_flag("--json", arguments->as_json, "Print JSON on standard output, errors included");
-  command->footer("Exit codes: 0 the file is sound, 2 it is not, cannot be read, or the command was used wrongly.");
+  command->footer(
+      "Example:\n"
+      "  tornasole config check hook.json --framework pytorch --steps 10000\n"
+      "\n"
+      "Exit codes: 0 the file is sound, 2 it is not, cannot be read, or the command was used wrongly.");
   command->callback([arguments, exit_code] { *exit_code = check(*arguments); });
 }
 

@@ -143,7 +143,7 @@ constexpr std::array kOptions = {
     EngineOption{"shared", argument<&O::shared>, boolean<&C::shared>},
     EngineOption{"flush_on_signal", argument<&O::flush_on_signal>, boolean<&C::flush_on_signal>},
     EngineOption{"honour_stop", argument<&O::honour_stop>, boolean<&C::honour_stop>},
-    EngineOption{"reduce_threads", argument<&O::reduce_threads>, integer<&C::reduce_threads, 1, 256>},
+    EngineOption{"reduce_threads", argument<&O::reduce_threads>, integer<&C::reduce_threads, 1, 64>},
     EngineOption{"max_bytes_per_step", argument<&O::max_bytes_per_step>, integer<&C::max_bytes_per_step, 1, kMaxBytes>},
     EngineOption{"max_bytes_per_run", argument<&O::max_bytes_per_run>, integer<&C::max_bytes_per_run, 1, kMaxBytes>},
     EngineOption{"keep_steps", argument<&O::keep_steps>, integer<&C::keep_steps, 1, kMaxCount>},

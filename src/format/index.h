@@ -4,7 +4,9 @@
 // and checked here.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,5 +47,40 @@ Bytes encode_index(const Index& index, bool with_checksum = true);
 // kCorrupt with what is wrong; a checksum that is there and wrong is damage; two documents in one file are damage; an
 // event file that is absolute or climbs out is damage. At most 256 MiB.
 Result<Index> decode_index(ByteView text);
+
+// Who takes the entries of an index one by one, in the order of the file. What it is given is valid during the call.
+class IndexVisitor {
+ public:
+  struct Tensor {
+    std::string_view name = {};
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    std::optional<std::uint32_t> crc = {};
+  };
+  struct ShapeRecord {
+    std::string_view name = {};
+    std::string_view original_name = {};
+    std::span<const std::int64_t> shape = {};
+  };
+  virtual ~IndexVisitor() = default;
+  virtual void on_tensor(const Tensor& tensor) = 0;
+  virtual void on_shape(const ShapeRecord& record) = 0;
+};
+
+// decode_index for many files: the parser's memory is used again. Not for several threads at once.
+class IndexDecoder {
+ public:
+  IndexDecoder();
+  ~IndexDecoder();
+  IndexDecoder(const IndexDecoder&) = delete;
+  IndexDecoder& operator=(const IndexDecoder&) = delete;
+  // The index with empty lists: the entries go to the visitor, and count only if the result is good. `text` may get a
+  // larger capacity.
+  Result<Index> decode(Bytes& text, IndexVisitor& visitor);
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+};
 
 }  // namespace tornasole::format

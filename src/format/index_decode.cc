@@ -225,9 +225,9 @@ Status read_meta(od::value value, Index* index) {
   return {};
 }
 
-Result<IndexEntry> read_entry(od::value value) {
+Status visit_entry(od::value value, IndexVisitor& visitor) {
   static constexpr std::array<std::string_view, 4> kKeys = {"tensorname", "start_idx", "length", "crc32c"};
-  IndexEntry entry;
+  IndexVisitor::Tensor entry;
   SeenKeys seen;
   TORNASOLE_CHECK(for_each_field(value, "an entry of tensor_payload", [&](std::string_view key, od::value v) -> Status {
     TORNASOLE_TRY(const int place, seen.note(kKeys, key));
@@ -258,12 +258,15 @@ Result<IndexEntry> read_entry(od::value value) {
   if (!seen.has(0) || !seen.has(1) || !seen.has(2)) {
     return corrupt_error("an entry of tensor_payload has no tensorname, start_idx or length");
   }
-  return entry;
+  visitor.on_tensor(entry);
+  return {};
 }
 
-Result<ShapeEntry> read_shape(od::value value) {
+Status visit_shape(od::value value, IndexVisitor& visitor) {
   static constexpr std::array<std::string_view, 3> kKeys = {"tensorname", "originalname", "shape"};
-  ShapeEntry entry;
+  IndexVisitor::ShapeRecord entry;
+  std::array<std::int64_t, kMaxRank> extents;
+  std::size_t rank = 0;
   SeenKeys seen;
   TORNASOLE_CHECK(for_each_field(value, "an entry of shape_payload", [&](std::string_view key, od::value v) -> Status {
     TORNASOLE_TRY(const int place, seen.note(kKeys, key));
@@ -278,9 +281,9 @@ Result<ShapeEntry> read_shape(od::value value) {
       }
       case 2:
         return for_each_item(v, "shape", [&](od::value item) -> Status {
-          if (entry.shape.size() == kMaxRank) return corrupt_error("shape has more than {} dimensions", kMaxRank);
-          TORNASOLE_TRY(const std::int64_t extent, read_integer(item, "an extent of shape", 0));
-          entry.shape.push_back(extent);
+          if (rank == kMaxRank) return corrupt_error("shape has more than {} dimensions", kMaxRank);
+          TORNASOLE_TRY(extents[rank], read_integer(item, "an extent of shape", 0));
+          ++rank;
           return {};
         });
       default: return check_unknown(v, 3);
@@ -288,17 +291,20 @@ Result<ShapeEntry> read_shape(od::value value) {
   }));
   if (!seen.has(0) || !seen.has(2)) return corrupt_error("an entry of shape_payload has no tensorname or no shape");
   if (!seen.has(1)) entry.original_name = entry.name;
-  return entry;
+  entry.shape = {extents.data(), rank};
+  visitor.on_shape(entry);
+  return {};
 }
 
 // What the walk over the top level leaves to check.
 struct TopLevel {
   SeenKeys seen;
+  bool has_tensors = false;
   std::optional<std::int64_t> checksum;
   bool is_checksum_last = false;
 };
 
-Status read_top(od::object object, Index* index, TopLevel* top) {
+Status read_top(od::object object, IndexVisitor& visitor, Index* index, TopLevel* top) {
   static constexpr std::array<std::string_view, 4> kKeys = {"meta", "tensor_payload", "shape_payload", "crc32c"};
   return for_each_field_of(object, "the index", [&](std::string_view key, od::value v) -> Status {
     TORNASOLE_TRY(const int place, top->seen.note(kKeys, key));
@@ -307,16 +313,10 @@ Status read_top(od::object object, Index* index, TopLevel* top) {
       case 0: return read_meta(v, index);
       case 1:
         return for_each_item(v, "tensor_payload", [&](od::value item) -> Status {
-          TORNASOLE_TRY(IndexEntry entry, read_entry(item));
-          index->tensors.push_back(std::move(entry));
-          return {};
+          top->has_tensors = true;
+          return visit_entry(item, visitor);
         });
-      case 2:
-        return for_each_item(v, "shape_payload", [&](od::value item) -> Status {
-          TORNASOLE_TRY(ShapeEntry entry, read_shape(item));
-          index->shapes.push_back(std::move(entry));
-          return {};
-        });
+      case 2: return for_each_item(v, "shape_payload", [&](od::value item) { return visit_shape(item, visitor); });
       case 3: {
         TORNASOLE_TRY(top->checksum, read_integer(v, "crc32c", 0));
         return {};
@@ -326,7 +326,63 @@ Status read_top(od::object object, Index* index, TopLevel* top) {
   });
 }
 
+// Fills the lists of an Index.
+class ListBuilder final : public IndexVisitor {
+ public:
+  void on_tensor(const Tensor& tensor) override {
+    tensors.push_back({std::string(tensor.name), tensor.offset, tensor.length, tensor.crc});
+  }
+  void on_shape(const ShapeRecord& record) override {
+    shapes.push_back({std::string(record.name), std::string(record.original_name),
+                      std::vector<std::int64_t>(record.shape.begin(), record.shape.end())});
+  }
+
+  std::vector<IndexEntry> tensors;
+  std::vector<ShapeEntry> shapes;
+};
+
+Result<Index> decode_padded(od::parser& parser, simdjson::padded_string_view padded, IndexVisitor& visitor) {
+  od::document document;
+  if (const auto error = parser.iterate(padded).get(document); error) return json_error(error, "an index");
+  od::object object;
+  if (const auto error = document.get_object().get(object); error) return json_error(error, "an object");
+
+  Index index;
+  TopLevel top;
+  TORNASOLE_CHECK(read_top(object, visitor, &index, &top));
+  // At the end there is no location left to report.
+  if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
+    return corrupt_error("more text follows the end of the index");
+  }
+  if (!top.seen.has(0)) return corrupt_error("the index has no meta");
+  if (!top.seen.has(1) && !top.seen.has(2))
+    return corrupt_error("the index has no tensor_payload and no shape_payload");
+  if (top.has_tensors && index.event_file.empty()) return corrupt_error("meta has no event_file_name for its tensors");
+  if (top.checksum) {
+    if (!top.is_checksum_last) return corrupt_error("the key crc32c is not the last one");
+    TORNASOLE_CHECK(check_file_checksum(padded, *top.checksum));
+    index.is_verified = true;
+  }
+  return index;
+}
+
 }  // namespace
+
+struct IndexDecoder::Parser {
+  od::parser parser;
+};
+
+IndexDecoder::IndexDecoder() : parser_(std::make_unique<Parser>()) {}
+IndexDecoder::~IndexDecoder() = default;
+
+Result<Index> IndexDecoder::decode(Bytes& text, IndexVisitor& visitor) {
+  if (text.size() > kMaxIndexBytes) {
+    return corrupt_error("an index of {} bytes, more than the limit of {}", text.size(), kMaxIndexBytes);
+  }
+  text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+  return decode_padded(parser_->parser, simdjson::padded_string_view(text.data(), text.size(), text.capacity()),
+                       visitor);
+}
 
 Result<Index> decode_index(ByteView text) {
   if (text.size() > kMaxIndexBytes) {
@@ -335,29 +391,10 @@ Result<Index> decode_index(ByteView text) {
   const simdjson::padded_string padded(text);
   if (padded.data() == nullptr) return io_error("no memory for an index of {} bytes", text.size());
   od::parser parser;
-  od::document document;
-  if (const auto error = parser.iterate(padded).get(document); error) return json_error(error, "an index");
-  od::object object;
-  if (const auto error = document.get_object().get(object); error) return json_error(error, "an object");
-
-  Index index;
-  TopLevel top;
-  TORNASOLE_CHECK(read_top(object, &index, &top));
-  // At the end there is no location left to report.
-  if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
-    return corrupt_error("more text follows the end of the index");
-  }
-  if (!top.seen.has(0)) return corrupt_error("the index has no meta");
-  if (!top.seen.has(1) && !top.seen.has(2))
-    return corrupt_error("the index has no tensor_payload and no shape_payload");
-  if (!index.tensors.empty() && index.event_file.empty()) {
-    return corrupt_error("meta has no event_file_name for {} tensors", index.tensors.size());
-  }
-  if (top.checksum) {
-    if (!top.is_checksum_last) return corrupt_error("the key crc32c is not the last one");
-    TORNASOLE_CHECK(check_file_checksum(text, *top.checksum));
-    index.is_verified = true;
-  }
+  ListBuilder lists;
+  TORNASOLE_TRY(Index index, decode_padded(parser, padded, lists));
+  index.tensors = std::move(lists.tensors);
+  index.shapes = std::move(lists.shapes);
   return index;
 }
 

@@ -67,7 +67,16 @@ Bytes encode_model(const ModelDescription& model, std::string_view framework, st
   write_texts(json, model.inputs);
   json.key("optimizers").begin_array();
   for (const auto& optimizer : model.optimizers) write_optimizer(json, optimizer);
-  json.end_array().key("data");
+  json.end_array();
+  if (!model.bounds.empty()) {
+    json.key("bounds").begin_object();
+    // A limit that is not finite is none, which is null.
+    for (const auto& [tensor, bounds] : model.bounds) {
+      json.key(tensor).begin_array().value(bounds.low).value(bounds.high).end_array();
+    }
+    json.end_object();
+  }
+  json.key("data");
   write_text_map(json, model.data);
   json.key("framework").value(framework).key("versions");
   write_text_map(json, model.versions);

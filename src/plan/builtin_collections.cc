@@ -112,6 +112,7 @@ std::optional<Collection> on_request_collection(Framework framework, std::string
     collection.include_regex = {"^optimizer_state/"};
   } else {
     collection.include_regex = {"^derived/"};
+    collection.reductions = ReductionSpec{};  // small already: whole, whatever the hook reduces
   }
   return collection;
 }

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
+#include "reduce/accumulate.h"
 #include "reduce/blocks.h"
 #include "reduce/element_values.h"
 #include "reduce/histogram.h"
@@ -16,9 +16,9 @@ void for_each_value_block(const TensorView& tensor, const Function& function) {
   with_value_load(tensor.dtype(), [&](auto load) {
     using Raw = typename decltype(load)::Raw;
     for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* raw, std::size_t size) {
-      std::array<double, kBlockElements> x;
+      double x[kBlockElements];
       for (std::size_t i = 0; i < size; ++i) x[i] = load(raw[i]);
-      function(x.data(), size);
+      function(x, size);
       return true;
     });
   });
@@ -28,14 +28,18 @@ std::optional<ValueRange> finite_range(const TensorView& tensor) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   ValueRange range{kInfinity, -kInfinity};
   for_each_value_block(tensor, [&](const double* x, std::size_t size) {
-    double low = range.low;
-    double high = range.high;
+    double low[kLanes], high[kLanes];
+    std::ranges::fill(low, range.low);
+    std::ranges::fill(high, range.high);
     for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t lane = i % kLanes;
       const bool is_finite = std::fabs(x[i]) < kInfinity;
-      low = is_finite && x[i] < low ? x[i] : low;
-      high = is_finite && x[i] > high ? x[i] : high;
+      const double least = is_finite ? x[i] : kInfinity;
+      const double most = is_finite ? x[i] : -kInfinity;
+      low[lane] = least < low[lane] ? least : low[lane];
+      high[lane] = most > high[lane] ? most : high[lane];
     }
-    range = {low, high};
+    range = {*std::ranges::min_element(low), *std::ranges::max_element(high)};
   });
   if (range.low > range.high) return std::nullopt;
   return range;
@@ -79,16 +83,19 @@ std::vector<double> make_edges(ValueRange range, std::size_t bins) {
 class BinCounter {
  public:
   explicit BinCounter(LinearHistogram* histogram)
-      : histogram_(*histogram),
-        low_(histogram->edges.front()),
-        high_(histogram->edges.back()),
+      : outliers_(histogram->outliers),
+        edges_(histogram->edges),
+        counts_(histogram->counts.data()),
+        low_(edges_.front()),
+        high_(edges_.back()),
         bins_(histogram->counts.size()),
-        scale_(static_cast<double>(bins_) / (high_ / 2 - low_ / 2) / 2) {}
+        scale_(static_cast<double>(bins_) / (high_ - low_)),
+        is_scaled_(std::isfinite(scale_) && scale_ > 0) {}
 
   void count(const double* x, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
       if (x[i] >= low_ && x[i] <= high_) [[likely]] {
-        ++histogram_.counts[bin_of(x[i])];
+        ++counts_[bin_of(x[i])];
       } else {
         count_outside(x[i]);
       }
@@ -98,44 +105,34 @@ class BinCounter {
  private:
   // An estimate, put right by the edges themselves: they alone say where a bin ends.
   std::size_t bin_of(double x) const {
-    const double place = std::isfinite(scale_) ? (x - low_) * scale_ : 0;
-    auto bin = static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(bins_ - 1)));
-    const std::vector<double>& edges = histogram_.edges;
-    if (std::fabs(place) > std::numeric_limits<double>::max() || !std::isfinite(scale_)) return bin_by_search(x);
-    for (int tries = 0; tries < 4; ++tries) {
-      if (x < edges[bin]) {
-        --bin;
-      } else if (bin + 1 < bins_ && x >= edges[bin + 1]) {
-        ++bin;
-      } else {
+    const double* edges = edges_.data();
+    if (is_scaled_) [[likely]] {
+      const auto bin = std::min(static_cast<std::size_t>((x - low_) * scale_), bins_ - 1);
+      if (x >= edges[bin] && (x < edges[bin + 1] || bin + 1 == bins_)) [[likely]]
         return bin;
-      }
     }
-    return bin_by_search(x);
-  }
-  // For ranges that overflow, and for bins so narrow that many edges are equal.
-  std::size_t bin_by_search(double x) const {
-    const auto after = std::upper_bound(histogram_.edges.begin(), histogram_.edges.end(), x);
-    const auto place = static_cast<std::size_t>(after - histogram_.edges.begin());
-    return std::min(place - 1, bins_ - 1);
+    const auto after = std::upper_bound(edges_.begin(), edges_.end(), x);
+    return std::min(static_cast<std::size_t>(after - edges_.begin()) - 1, bins_ - 1);
   }
 
   void count_outside(double x) {
-    Outliers& outliers = histogram_.outliers;
     if (std::isnan(x)) {
-      ++outliers.nan;
+      ++outliers_.nan;
     } else if (std::isinf(x)) {
-      ++(x > 0 ? outliers.pos_inf : outliers.neg_inf);
+      ++(x > 0 ? outliers_.pos_inf : outliers_.neg_inf);
     } else {
-      ++(x > high_ ? outliers.above : outliers.below);
+      ++(x > high_ ? outliers_.above : outliers_.below);
     }
   }
 
-  LinearHistogram& histogram_;
+  Outliers& outliers_;
+  const std::vector<double>& edges_;
+  std::int64_t* const counts_;
   const double low_;
   const double high_;
   const std::size_t bins_;
   const double scale_;
+  const bool is_scaled_;  // the scale neither overflows nor vanishes
 };
 
 }  // namespace

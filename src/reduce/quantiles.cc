@@ -9,7 +9,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -58,7 +57,6 @@ struct Order {
   using Raw = typename Load::Raw;
   using Key = UnsignedOf<sizeof(Raw)>;
   static constexpr Key kTop = static_cast<Key>(Key{1} << (std::numeric_limits<Key>::digits - 1));
-  static bool is_nan(Raw raw) noexcept { return kIsFloat && std::isnan(Load{}(raw)); }
   static Key key_of(Raw raw) noexcept {
     const auto bits = std::bit_cast<Key>(raw);
     if constexpr (!kIsFloat) return kIsSigned ? static_cast<Key>(bits ^ kTop) : bits;
@@ -95,17 +93,16 @@ auto with_order(DType dtype, const Function& function) {
   });
 }
 
-// Whether a NaN was met instead.
 template <typename O>
-bool take_keys(const TensorView& tensor, std::vector<typename O::Key>* keys) {
+std::vector<typename O::Key> take_keys(const TensorView& tensor) {
   using Raw = typename O::Raw;
-  return !for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) {
-      if (O::is_nan(x[i])) return false;
-      keys->push_back(O::key_of(x[i]));
-    }
+  std::vector<typename O::Key> keys;
+  keys.reserve(static_cast<std::size_t>(tensor.element_count()));
+  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) keys.push_back(O::key_of(x[i]));
     return true;
   });
+  return keys;
 }
 
 template <typename Key>
@@ -143,37 +140,71 @@ void split(const KeyClass& whole, int bits, std::vector<KeyClass>* parts) {
   }
 }
 
-// The keys with these ranks, in their order; nothing if there is a NaN.
 template <typename O>
-std::optional<std::vector<typename O::Key>> select_among_many(const TensorView& tensor,
-                                                              const std::vector<std::int64_t>& ranks) {
+void count_first_digit(const TensorView& tensor, int shift, KeyClass* all) {
   using Raw = typename O::Raw;
+  constexpr std::size_t kCopies = 4;  // an increment that waits for the one before it is slow
+  std::vector<std::uint32_t> copies(kCopies * all->counts.size());
+  std::uint32_t* counts[kCopies];
+  for (std::size_t c = 0; c < kCopies; ++c) counts[c] = copies.data() + c * all->counts.size();
+  std::size_t pending = 0;
+  const auto flush = [&] {
+    for (std::size_t i = 0; i < copies.size(); ++i) all->counts[i % all->counts.size()] += copies[i];
+    std::ranges::fill(copies, 0U);
+    pending = 0;
+  };
+  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) ++counts[i % kCopies][static_cast<std::size_t>(O::key_of(x[i])) >> shift];
+    pending += size;
+    if (pending > std::numeric_limits<std::uint32_t>::max() / 2) flush();
+    return true;
+  });
+  flush();
+}
+
+// Counts the keys of each class by the digit above `shift`; `rest` bits are below the prefixes.
+template <typename O>
+void count_next_digit(const TensorView& tensor, int rest, int shift, std::vector<KeyClass>* classes) {
+  using Raw = typename O::Raw;
+  constexpr int kTopShift = std::numeric_limits<typename O::Key>::digits - kDigitBits;
+  constexpr std::uint8_t kNone = 255;
+  const std::uint64_t mask = (std::uint64_t{1} << (rest - shift)) - 1;
+  // By the first digit: the first class that has it. Nearly every key is none of ours.
+  std::uint8_t first_class[std::size_t{1} << kDigitBits];
+  std::ranges::fill(first_class, kNone);
+  for (std::size_t c = classes->size(); c-- > 0;) {
+    first_class[(*classes)[c].prefix >> (kTopShift - rest)] = static_cast<std::uint8_t>(c);
+  }
+  for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::uint64_t key = O::key_of(x[i]);
+      const std::uint8_t first = first_class[key >> kTopShift];
+      if (first == kNone) [[likely]]
+        continue;
+      const std::uint64_t prefix = key >> rest;
+      for (std::size_t c = first; c < classes->size() && (*classes)[c].prefix <= prefix; ++c) {
+        if ((*classes)[c].prefix == prefix) ++(*classes)[c].counts[(key >> shift) & mask];
+      }
+    }
+    return true;
+  });
+}
+
+// The keys with these ranks, in their order.
+template <typename O>
+std::vector<typename O::Key> select_among_many(const TensorView& tensor, const std::vector<std::int64_t>& ranks) {
   using Key = typename O::Key;
+  constexpr int kBits = std::numeric_limits<Key>::digits;
   std::vector<KeyClass> classes = {{.ranks = ranks}};
-  for (int rest = std::numeric_limits<Key>::digits; rest > 0;) {
+  for (int rest = kBits; rest > 0;) {
     const int bits = std::min(rest, kDigitBits);
     const int shift = rest - bits;
-    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
     for (KeyClass& one : classes) one.counts.assign(std::size_t{1} << bits, 0);
-    const bool is_first = rest == std::numeric_limits<Key>::digits;
-    const bool is_number = for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* x, std::size_t size) {
-      for (std::size_t i = 0; i < size; ++i) {
-        const std::uint64_t key = O::key_of(x[i]);
-        if (is_first) {
-          if (O::is_nan(x[i])) return false;
-          ++classes.front().counts[key >> shift];
-          continue;
-        }
-        const std::uint64_t prefix = key >> rest;
-        for (KeyClass& one : classes) {
-          if (one.prefix < prefix) continue;
-          if (one.prefix == prefix) ++one.counts[(key >> shift) & mask];
-          break;  // prefixes ascend
-        }
-      }
-      return true;
-    });
-    if (!is_number) return std::nullopt;
+    if (rest == kBits) {
+      count_first_digit<O>(tensor, shift, &classes.front());
+    } else if constexpr (kBits > kDigitBits) {
+      count_next_digit<O>(tensor, rest, shift, &classes);
+    }
     std::vector<KeyClass> parts;
     for (const KeyClass& one : classes) split(one, bits, &parts);
     classes = std::move(parts);
@@ -195,22 +226,12 @@ double interpolate(double lower, double upper, double fraction) {
 }
 
 template <typename O>
-std::optional<std::array<float, 5>> quantiles_in(const TensorView& tensor) {
-  using Key = typename O::Key;
+std::array<float, 5> quantiles_in(const TensorView& tensor) {
   const std::int64_t count = tensor.element_count();
   const std::array<Place, 5> places = places_for(count);
   const std::vector<std::int64_t> ranks = ranks_of(places);
-  std::vector<Key> selected;
-  if (count <= kFewElements) {
-    std::vector<Key> keys;
-    keys.reserve(static_cast<std::size_t>(count));
-    if (take_keys<O>(tensor, &keys)) return std::nullopt;
-    selected = select_among_few(std::move(keys), ranks);
-  } else {
-    auto found = select_among_many<O>(tensor, ranks);
-    if (!found) return std::nullopt;
-    selected = *std::move(found);
-  }
+  const std::vector<typename O::Key> selected =
+      count <= kFewElements ? select_among_few(take_keys<O>(tensor), ranks) : select_among_many<O>(tensor, ranks);
   const auto value_at = [&](std::int64_t rank) {
     const auto place = std::ranges::lower_bound(ranks, rank) - ranks.begin();
     return O::value_of(selected[static_cast<std::size_t>(place)]);
@@ -228,10 +249,10 @@ Result<Tensor> quantiles(const TensorView& tensor) {
   TORNASOLE_CHECK(check_real_elements(tensor, "quantiles"));
   std::array<float, 5> values;
   values.fill(std::numeric_limits<float>::quiet_NaN());
-  if (tensor.element_count() > 0) {
-    with_order(tensor.dtype(), [&](auto order) {
-      if (const auto found = quantiles_in<decltype(order)>(tensor)) values = *found;
-    });
+  TORNASOLE_TRY(const Tensor counted, counts(tensor));
+  const bool has_nan = counted.values<std::int64_t>()[2] > 0;
+  if (tensor.element_count() > 0 && !has_nan) {
+    with_order(tensor.dtype(), [&](auto order) { values = quantiles_in<decltype(order)>(tensor); });
   }
   return make_tensor<float>(values, Shape{5});
 }

@@ -63,8 +63,8 @@ std::string make_bytes(DType dtype, std::size_t count, Values values, std::uint3
       if (values == Values::kSpecials && random() % 1000 == 0) value = 1e300;
       std::memcpy(out, &value, sizeof value);
     } else {
-      const std::uint64_t bits = random();
-      std::memcpy(out, &bits, dtype_size(dtype));
+      const std::uint64_t bits[2] = {random(), random()};
+      std::memcpy(out, bits, dtype_size(dtype));
       if (dtype == DType::kFloat16) out[1] = static_cast<char>(out[1] & 0xBB);  // finite
       if (dtype == DType::kBfloat16) out[1] = static_cast<char>(out[1] & 0xBF);
     }

@@ -1,0 +1,62 @@
+#include "cli/command_output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/errors.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/terminal.h"
+
+namespace tornasole::cli {
+
+int answer(std::string_view text, int code) {
+  if (print(stdout, text)) return code;
+  print(stderr, "error: cannot write to standard output\n");
+  return kFailed;
+}
+
+int fail(const Error& error, bool as_json) {
+  const bool is_bad_use = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound ||
+                          error.code == ErrorCode::kEnded;  // a step beyond the end of the run
+  const int code = is_bad_use ? kBadUse : kFailed;
+  if (!as_json) {
+    print(stderr, Style::of(stderr).error("error: ") + printable(error.message) + "\n");
+    return code;
+  }
+  std::string text;
+  JsonWriter json(&text);
+  json.begin_object().key("error").begin_object();
+  json.key("code").value(error_code_name(error.code)).key("message").value(error.message);
+  json.end_object().end_object();
+  return answer(text + "\n", code);
+}
+
+void warn(std::string_view message) {
+  print(stderr, Style::of(stderr).warning("warning: ") + printable(message) + "\n");
+}
+
+Status write_output_file(const std::string& path, std::string_view bytes) {
+  const std::string temporary = path + ".tmp";
+  // A link or a file that waits at the temporary name is somebody else's.
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) return errno_error(errno, temporary);
+  Status status;
+  while (!bytes.empty() && status) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      status = errno_error(errno, temporary);
+    }
+  }
+  if (close(file) != 0 && status) status = errno_error(errno, temporary);
+  if (status && rename(temporary.c_str(), path.c_str()) != 0) status = errno_error(errno, path);
+  if (!status) unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace tornasole::cli

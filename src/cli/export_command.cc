@@ -1,0 +1,128 @@
+// tornasole export DIR -o OUT --format NAME: values as files of other programs.
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/errors.h"
+#include "base/utf8.h"
+#include "cli/command_output.h"
+#include "cli/number_text.h"
+#include "cli/progress_bar.h"
+#include "cli/trial_arguments.h"
+#include "tools/export_trial.h"
+
+namespace tornasole::cli {
+namespace {
+
+constexpr std::size_t kListed = 5;
+
+struct ExportArguments : TrialArguments {
+  std::string format;
+  std::vector<std::string> patterns;
+  std::vector<std::string> stats;
+  StepRange range;
+  tools::ExportOptions options;
+  bool no_reductions = false;
+  bool no_values = false;
+};
+
+// The form from the end of the name, where none was given.
+Result<tools::ExportFormat> format_of(const ExportArguments& arguments) {
+  std::string name = arguments.format;
+  if (name.empty()) name = arguments.options.path.substr(arguments.options.path.find_last_of('.') + 1);
+  if (const auto format = tools::parse_export_format(name)) return *format;
+  return invalid_error("-o {}: the form is not clear from the name; allowed: --format csv, npy, npz, arrow or parquet",
+                       arguments.options.path);
+}
+
+Result<tools::ExportReport> run_export(const ExportArguments& arguments) {
+  tools::ExportOptions options = arguments.options;
+  TORNASOLE_TRY(options.format, format_of(arguments));
+  TORNASOLE_TRY(const Trial trial, open_trial(arguments.dir));
+  TORNASOLE_CHECK(check_worker(trial, arguments.worker));
+  if (!arguments.patterns.empty()) TORNASOLE_CHECK(names_matching(trial, arguments.patterns, arguments.mode()));
+  if (!arguments.as_json) warn_of_damage(trial);
+  options.regex = arguments.patterns;
+  options.mode = arguments.mode();
+  options.worker = arguments.worker;
+  options.first_step = arguments.range.first_step();
+  options.end_step = arguments.range.end_step();
+  options.values = !arguments.no_values;
+  options.reductions = !arguments.no_reductions;
+  for (const std::string& name : arguments.stats) options.statistics.add(*parse_stat(name));
+  ProgressBar progress("values", 0);
+  options.progress = [&](std::int64_t values) {
+    progress.update(static_cast<std::uint64_t>(values));
+    return true;
+  };
+  return tools::export_trial(trial, options);
+}
+
+int export_values(const ExportArguments& arguments) {
+  const auto report = run_export(arguments);
+  if (!report) return fail(report.error(), arguments.as_json);
+  const int code = report->skipped.empty() ? kSound : kFailed;
+  if (arguments.as_json) {
+    std::string text;
+    JsonWriter json(&text);
+    json.begin_object().key("path").value(arguments.options.path).key("files").value(report->files);
+    json.key("values").value(report->values).key("reductions").value(report->reductions);
+    json.key("bytes").value(static_cast<std::int64_t>(report->bytes)).key("widened").value(report->widened);
+    json.key("not_exact").value(report->not_exact).key("skipped").value(report->skipped.count).end_object();
+    return answer(text + "\n", code);
+  }
+  for (std::size_t i = 0; i < std::min(report->skipped.listed.size(), kListed); ++i) {
+    warn(fmt::format("{}: {}; left out", report->skipped.listed[i].path, report->skipped.listed[i].what));
+  }
+  if (report->skipped.count > static_cast<std::int64_t>(kListed)) {
+    warn(fmt::format("{} more left out", report->skipped.count - static_cast<std::int64_t>(kListed)));
+  }
+  if (report->widened > 0)
+    warn(counted(report->widened, "value") + " of a type the form lacks, written as a wider one");
+  if (report->not_exact > 0) warn(counted(report->not_exact, "integer") + " beyond 2^53 rounded to doubles");
+  return answer(fmt::format("{}: {}, {}, {}\n", printable(arguments.options.path), counted(report->values, "value"),
+                            counted(report->reductions, "stored reduction"), bytes_text(report->bytes)),
+                code);
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "export",
+      "The values of a trial as files of other programs: csv (one row for each element, or for each --stat), npy (a "
+      "directory of NumPy files), npz (one zip of them) or arrow. Parquet is written by the Python package.");
+  const auto arguments = std::make_shared<ExportArguments>();  // shared: the parser keeps the callback
+  add_dir(command, arguments.get());
+  command->add_option("PATTERN", arguments->patterns, "Only tensors with any of these in their name")->type_name("");
+  command->add_option("-o,--output", arguments->options.path, "The file; for npy the directory")
+      ->required()
+      ->type_name("OUT");
+  command->add_option("--format", arguments->format, "The form; else by the end of the name")
+      ->check(CLI::IsMember({"csv", "npy", "npz", "arrow", "parquet"}));
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kStatCount; ++i) names.emplace_back(stat_name(static_cast<Stat>(i)));
+  command->add_option("--stat", arguments->stats, "csv: this statistic of each value instead of its elements")
+      ->check(CLI::IsMember(names))
+      ->take_all()
+      ->expected(1);
+  add_mode(command, arguments.get());
+  add_worker(command, arguments.get());
+  add_step_range(command, &arguments->range);
+  command->add_flag("--no-values", arguments->no_values, "Only stored reductions");
+  command->add_flag("--no-reductions", arguments->no_reductions, "Only full values");
+  command->add_flag("--compress", arguments->options.compress, "npz: compressed");
+  command->add_flag("--binary", arguments->options.arrow_binary, "arrow: elements as bytes instead of doubles");
+  command->add_flag("--overwrite", arguments->options.overwrite, "An existing file may be replaced");
+  add_json(command, arguments.get());
+  command->footer(
+      "Example:\n"
+      "  tornasole export runs/mnist loss -o loss.csv\n"
+      "  tornasole export runs/mnist -o norms.csv --stat l2 --stat mean\n"
+      "\n"
+      "Exit codes: 0; 1 something was left out or could not be written; 2 no such directory, or wrong use.");
+  command->callback([arguments, exit_code] { *exit_code = export_values(*arguments); });
+}
+
+}  // namespace tornasole::cli

@@ -1,0 +1,182 @@
+// tornasole stats DIR [PATTERN]: a table of statistics, one row for each tensor.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/errors.h"
+#include "cli/command_output.h"
+#include "cli/number_text.h"
+#include "cli/progress_bar.h"
+#include "cli/stat_cells.h"
+#include "cli/trial_arguments.h"
+
+namespace tornasole::cli {
+namespace {
+
+struct StatsArguments : TrialArguments {
+  std::vector<std::string> patterns;
+  std::string sort;
+  bool ascending = false;
+};
+
+struct StatsRow {
+  std::string name = {}, worker = {};
+  GlobalStep step = {};
+  std::string dtype = {}, shape = {};
+  Stats numbers = {};
+  std::string problem = {};
+};
+
+Result<StatsRow> row_of(const Trial& trial, const std::string& name, const StatsArguments& arguments, StatSet wanted) {
+  TORNASOLE_TRY(const TrialTensor tensor, trial.tensor(name));
+  ModeStep step;
+  if (const auto given = arguments.mode_step()) {
+    step = *given;
+  } else {
+    auto steps = tensor.steps(arguments.mode());
+    if (steps.empty()) steps = tensor.steps(arguments.mode(), StepFilter::kIncludingIncomplete);
+    if (steps.empty()) return not_found_error("{} has no steps in that mode", name);
+    step = steps.back();
+  }
+  TORNASOLE_TRY(const std::vector<std::string> workers, tensor.workers(step));
+  StatsRow row{.name = name, .worker = arguments.worker.empty() ? workers.front() : arguments.worker};
+  row.step = trial.global_step(step).value_or(GlobalStep{step.number});
+  if (const auto value = tensor.value(step, row.worker)) {
+    row.dtype = dtype_name(value->dtype());
+    row.shape = value->shape().to_string();
+    if (value->dtype() == DType::kString) return row;
+    TORNASOLE_TRY(row.numbers, stats(view_of(*value), wanted));
+    return row;
+  } else if (const auto stored = tensor.reduction_values(step, row.worker); stored && !stored->empty()) {
+    row.dtype = "reductions";
+    row.numbers = stats_of(*stored);
+    if (const auto shape = tensor.shape(step, row.worker)) row.shape = shape->to_string();
+    return row;
+  } else if (const auto shape = tensor.shape(step, row.worker)) {
+    row.dtype = "shape";
+    row.shape = shape->to_string();
+    return row;
+  } else {
+    row.problem = value.error().message;
+    return row;
+  }
+}
+
+// The largest first, and what is not a number before all; rows without the statistic last.
+void sort_rows(std::vector<StatsRow>* rows, Stat stat, bool ascending) {
+  const auto rank = [&](const StatsRow& row) {
+    const auto value = row.numbers[stat];
+    return !value ? 2 : std::isnan(*value) ? 0 : 1;
+  };
+  std::stable_sort(rows->begin(), rows->end(), [&](const StatsRow& a, const StatsRow& b) {
+    if (rank(a) != rank(b)) return rank(a) < rank(b);
+    if (rank(a) != 1) return false;
+    return ascending ? *a.numbers[stat] < *b.numbers[stat] : *a.numbers[stat] > *b.numbers[stat];
+  });
+}
+
+std::string rows_text(const std::vector<StatsRow>& rows, std::optional<Stat> sort, const Terminal& terminal) {
+  std::vector<Stat> shown(kShownStats.begin(), kShownStats.end());
+  if (sort && std::find(shown.begin(), shown.end(), *sort) == shown.end()) shown.push_back(*sort);
+  const bool has_workers =
+      std::any_of(rows.begin(), rows.end(), [&](const StatsRow& row) { return row.worker != rows.front().worker; });
+  using Align = TableText::Align;
+  std::vector<TableText::Column> columns = {
+      {" "}, {"tensor", Align::kLeft, true}, {"step", Align::kRight}, {"dtype"}, {"shape"}};
+  if (has_workers) columns.push_back({"worker"});
+  for (const Stat stat : shown) columns.push_back({std::string(stat_name(stat)), Align::kRight});
+  TableText table(columns);
+  for (const StatsRow& row : rows) {
+    const bool is_bad = has_non_finite(row.numbers) || !row.problem.empty();
+    std::vector<Cell> cells = {
+        {is_bad ? "!" : " ", Tone::kError},
+        {row.name, is_bad ? Tone::kError : Tone::kPlain},
+        {fmt::format("{}", row.step.number)},
+        {row.problem.empty() ? row.dtype : "damaged", row.problem.empty() ? Tone::kPlain : Tone::kError},
+        {row.shape}};
+    if (has_workers) cells.push_back({row.worker});
+    for (const Stat stat : shown) cells.push_back(stat_cell(stat, row.numbers[stat]));
+    table.add(std::move(cells));
+  }
+  return table.text(terminal);
+}
+
+std::string rows_json(const std::vector<StatsRow>& rows, const Trial& trial) {
+  std::string text;
+  JsonWriter json(&text);
+  json.begin_object().key("trial").value(trial.path()).key("tensors").begin_array();
+  for (const StatsRow& row : rows) {
+    json.begin_object();
+    json.key("name").value(row.name).key("worker").value(row.worker).key("global_step").value(row.step.number);
+    json.key("dtype").value(row.dtype).key("shape").value(row.shape);
+    json.key("stats");
+    write_stats(json, row.numbers);
+    if (!row.problem.empty()) json.key("error").value(row.problem);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return text + "\n";
+}
+
+Result<std::vector<StatsRow>> collect(const Trial& trial, const StatsArguments& arguments, StatSet wanted) {
+  TORNASOLE_CHECK(check_worker(trial, arguments.worker));
+  TORNASOLE_TRY(const std::vector<std::string> names, names_matching(trial, arguments.patterns, arguments.mode()));
+  std::vector<StatsRow> rows;
+  ProgressBar progress("reading", names.size());
+  std::optional<Error> last_error;
+  for (const std::string& name : names) {
+    auto row = row_of(trial, name, arguments, wanted);
+    if (row) {
+      rows.push_back(std::move(*row));
+    } else {
+      last_error = row.error();  // not saved at this step or by this worker: no row
+    }
+    progress.update(rows.size());
+  }
+  if (rows.empty() && last_error) return *last_error;
+  return rows;
+}
+
+int stats_table(const StatsArguments& arguments) {
+  const auto trial = open_trial(arguments.dir);
+  if (!trial) return fail(trial.error(), arguments.as_json);
+  if (!arguments.as_json) warn_of_damage(*trial);
+  const auto sort = parse_stat(arguments.sort);
+  StatSet wanted = arguments.as_json ? StatSet::all() : StatSet::cheap();
+  if (sort) wanted.add(*sort);
+  auto rows = collect(*trial, arguments, wanted);
+  if (!rows) return fail(rows.error(), arguments.as_json);
+  if (sort) sort_rows(&*rows, *sort, arguments.ascending);
+  if (arguments.as_json) return answer(rows_json(*rows, *trial));
+  return answer(rows->empty() ? "no tensors\n" : rows_text(*rows, sort, Terminal::of(stdout)));
+}
+
+}  // namespace
+
+void add_stats_command(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "stats",
+      "A table of statistics, one row for each tensor, at its last step unless --step says else. A row with NaN or "
+      "Inf has a ! in front.");
+  const auto arguments = std::make_shared<StatsArguments>();  // shared: the parser keeps the callback
+  add_dir(command, arguments.get());
+  command->add_option("PATTERN", arguments->patterns, "Only tensors with this in their name (as Python's re.search)")
+      ->type_name("");
+  add_stat(command, "--sort", &arguments->sort, "The largest of this statistic first, NaN before all");
+  command->add_flag("--ascending", arguments->ascending, "With --sort: the smallest first");
+  add_step(command, arguments.get());
+  add_mode(command, arguments.get());
+  add_worker(command, arguments.get());
+  add_json(command, arguments.get());
+  command->footer(
+      "Example:\n"
+      "  tornasole stats runs/mnist gradient --sort l2 --mode train --step 100\n"
+      "\n"
+      "Exit codes: 0; 1 the trial cannot be read; 2 no such directory, tensor, step or worker.");
+  command->callback([arguments, exit_code] { *exit_code = stats_table(*arguments); });
+}
+
+}  // namespace tornasole::cli

@@ -1,0 +1,98 @@
+#include "cli/trial_paths.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/errors.h"
+
+namespace tornasole::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxDepth = 3;
+constexpr std::size_t kMaxVisited = 100'000;  // directories and files, so that a whole disk is not searched
+
+class TrialSearch {
+ public:
+  TrialSearch(std::vector<std::string>* found, bool* is_cut) : found_(*found), is_cut_(*is_cut) {}
+
+  void search(const fs::path& dir, int depth) {
+    std::error_code error;
+    std::vector<fs::path> children;
+    for (auto it = fs::directory_iterator(dir, fs::directory_options::skip_permission_denied, error);
+         !error && it != fs::directory_iterator(); it.increment(error)) {
+      if (++visited_ > kMaxVisited) {
+        is_cut_ = true;
+        break;
+      }
+      std::error_code ignored;
+      if (it->symlink_status(ignored).type() == fs::file_type::directory) children.push_back(it->path());
+    }
+    std::sort(children.begin(), children.end());
+    for (const fs::path& child : children) {
+      if (is_cut_) return;
+      if (is_trial_directory(child.string())) {
+        found_.push_back(child.string());
+        is_cut_ = found_.size() >= kMaxTrials;
+      } else if (depth < kMaxDepth) {
+        search(child, depth + 1);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::string>& found_;
+  bool& is_cut_;
+  std::size_t visited_ = 0;
+};
+
+}  // namespace
+
+bool is_trial_directory(const std::string& dir) {
+  std::error_code error;
+  for (const char* part : {"collections", "index", "events"}) {
+    if (fs::symlink_status(fs::path(dir) / part, error).type() == fs::file_type::directory) return true;
+  }
+  return fs::symlink_status(fs::path(dir) / "tornasole" / "run.json", error).type() == fs::file_type::regular;
+}
+
+std::vector<std::string> trials_below(const std::string& dir, bool* is_cut) {
+  std::vector<std::string> found;
+  *is_cut = false;
+  TrialSearch(&found, is_cut).search(dir, 1);
+  return found;
+}
+
+Status check_directory(const std::string& dir) {
+  std::error_code error;
+  const fs::file_status status = fs::status(dir, error);
+  if (dir.empty() || status.type() == fs::file_type::not_found) {
+    return not_found_error("{}: no such directory", dir.empty() ? "(no name)" : dir);
+  }
+  if (error) return io_error("{}: {}", dir, error.message());
+  if (status.type() != fs::file_type::directory) {
+    return invalid_error("{}: is a file, not the directory of a run", dir);
+  }
+  const bool is_empty = fs::is_empty(dir, error);
+  if (error) return io_error("{}: {}", dir, error.message());
+  if (is_empty) return not_yet_error("{}: is empty; no run has written there yet (tornasole tail waits for one)", dir);
+  return {};
+}
+
+DiskUse disk_use_of(const std::string& dir) {
+  DiskUse use;
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(dir, fs::directory_options::skip_permission_denied, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code ignored;
+    if (it->symlink_status(ignored).type() != fs::file_type::regular) continue;
+    const std::uintmax_t size = it->file_size(ignored);
+    if (ignored) continue;
+    ++use.files;
+    use.bytes += size;
+  }
+  return use;
+}
+
+}  // namespace tornasole::cli

@@ -1,0 +1,107 @@
+#include "trial/index_tables.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tornasole::trial {
+
+Location* LocationArena::allocate(std::size_t count) {
+  constexpr std::size_t kBlock = 4096;
+  constexpr std::size_t kFilesPerBlock = 16;
+  if (count > left_) {
+    // The first file gets what it needs: most hostile ones come alone.
+    const std::size_t size = blocks_.empty() ? std::max(kBlock, count) : std::max(kBlock, count * kFilesPerBlock);
+    blocks_.push_back(std::make_unique_for_overwrite<Location[]>(size));
+    next_ = blocks_.back().get();
+    left_ = size;
+    total_ += size;
+  }
+  Location* const allocated = next_;
+  next_ += count;
+  left_ -= count;
+  return allocated;
+}
+
+void LocationArena::adopt(LocationArena&& other) {
+  blocks_.insert(blocks_.end(), std::make_move_iterator(other.blocks_.begin()),
+                 std::make_move_iterator(other.blocks_.end()));
+  total_ += other.total_;
+  if (other.left_ > left_) {
+    next_ = other.next_;
+    left_ = other.left_;
+  }
+  other = LocationArena();
+}
+
+std::uint32_t Layouts::intern(std::span<const Series> series) {
+  const std::uint64_t hash = XXH3_64bits(series.data(), series.size_bytes());
+  const auto [first, last] = by_hash_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (std::ranges::equal(this->series(at->second), series)) return at->second;
+  }
+  const std::uint32_t layout = size();
+  series_.insert(series_.end(), series.begin(), series.end());
+  bounds_.push_back(series_.size());
+  by_hash_.emplace(hash, layout);
+  return layout;
+}
+
+std::int64_t Layouts::find(std::uint32_t layout, Series wanted) const noexcept {
+  const auto all = series(layout);
+  const auto found = std::lower_bound(all.begin(), all.end(), wanted);
+  return found != all.end() && *found == wanted ? found - all.begin() : -1;
+}
+
+std::pair<std::size_t, std::size_t> Layouts::find_tensor(std::uint32_t layout, std::uint32_t tensor) const noexcept {
+  const auto all = series(layout);
+  const auto first = std::lower_bound(all.begin(), all.end(), series_of(tensor, kValueSeries));
+  const auto last = std::find_if(first, all.end(), [&](Series s) { return tensor_of(s) != tensor; });
+  return {static_cast<std::size_t>(first - all.begin()), static_cast<std::size_t>(last - all.begin())};
+}
+
+std::int64_t Layouts::size_bytes() const noexcept {
+  constexpr std::size_t kHashNode = 40;
+  return static_cast<std::int64_t>(series_.capacity() * sizeof(Series) + bounds_.capacity() * sizeof(bounds_[0]) +
+                                   by_hash_.size() * kHashNode);
+}
+
+std::uint32_t ShapeTable::intern(std::span<const std::int64_t> dims) {
+  const auto [at, is_new] =
+      ids_.try_emplace(std::vector<std::int64_t>(dims.begin(), dims.end()), static_cast<std::uint32_t>(shapes_.size()));
+  if (is_new) shapes_.push_back(std::make_unique<Shape>(dims));
+  return at->second;
+}
+
+std::int64_t ShapeTable::size_bytes() const noexcept {
+  constexpr std::size_t kMapNode = 96;
+  return static_cast<std::int64_t>(shapes_.size() * (sizeof(Shape) + sizeof(shapes_[0]) + kMapNode));
+}
+
+void OriginalNames::set(std::uint32_t tensor, std::string_view name, std::string_view original) {
+  if (tensor >= by_tensor_.size()) by_tensor_.resize(tensor + 1, kNone);
+  by_tensor_[tensor] = original == name ? kSame : different_.intern(original) + 1;
+}
+
+const std::string& OriginalNames::get(std::uint32_t tensor, const TensorNames& names) const noexcept {
+  static const std::string kEmpty;
+  const std::uint32_t place = tensor < by_tensor_.size() ? by_tensor_[tensor] : kNone;
+  if (place == kNone) return kEmpty;
+  return place == kSame ? names.name(tensor) : different_.name(place - 1);
+}
+
+void OriginalNames::merge(const OriginalNames& other, const TensorNames& names, std::span<const std::uint32_t> to) {
+  for (std::uint32_t tensor = 0; tensor < other.by_tensor_.size(); ++tensor) {
+    const std::uint32_t place = other.by_tensor_[tensor];
+    if (place == kNone) continue;
+    const std::string& name = names.name(to[tensor]);
+    set(to[tensor], name, place == kSame ? name : other.different_.name(place - 1));
+  }
+}
+
+std::int64_t OriginalNames::size_bytes() const noexcept {
+  return static_cast<std::int64_t>(by_tensor_.capacity() * sizeof(by_tensor_[0])) + different_.size_bytes();
+}
+
+}  // namespace tornasole::trial

@@ -1,0 +1,147 @@
+// Many values in one pass: each event file is read once, front to back.
+
+#include <algorithm>
+#include <map>
+
+#include "base/errors.h"
+#include "trial/tensor_view.h"
+#include "trial/trial_errors.h"
+#include "trial/trial_state.h"
+
+namespace tornasole::trial {
+namespace {
+
+// Which values of the steps a sweep passes over, in the order of global step, worker and position.
+class SweepPlan {
+ public:
+  SweepPlan(const IndexColumns& columns, const SweepQuery& query, std::vector<bool> is_wanted)
+      : columns_(columns), query_(query), is_wanted_(std::move(is_wanted)) {}
+
+  void add_step(const StepRow& row) {
+    parts_.clear();
+    std::uint32_t count = 0;
+    for (std::uint32_t id = row.first_part; id != kNoPart; id = columns_.part(id).next, ++count) {
+      const Part& part = columns_.part(id);
+      if (query_.mode != Mode::kGlobal && part.mode != query_.mode) continue;
+      if (!query_.worker.empty() && columns_.worker_name(part.worker) != query_.worker) continue;
+      parts_.push_back(id);
+    }
+    std::ranges::stable_sort(parts_, {}, [&](std::uint32_t id) -> const std::string& {
+      return columns_.worker_name(columns_.part(id).worker);
+    });
+    for (const std::uint32_t id : parts_) add_part(id, /*may_be_replaced=*/row.worker_count < count);
+  }
+  std::vector<WantedValue> take() { return std::move(wanted_); }
+
+ private:
+  bool is_series_wanted(Series series) const {
+    const std::uint32_t tensor = tensor_of(series);
+    if (!is_wanted_.empty() && !is_wanted_[tensor]) return false;
+    if (is_value(series)) return query_.values;
+    const auto reduction = reduction_of(series);
+    if (!reduction || !query_.reductions) return false;
+    return query_.reduction_kinds.empty() ||
+           std::ranges::find(query_.reduction_kinds, *reduction) != query_.reduction_kinds.end();
+  }
+
+  const std::vector<std::uint32_t>& wanted_places(std::uint32_t layout) {
+    const auto [at, is_new] = places_.try_emplace(layout);
+    if (is_new) {
+      const auto all = columns_.tables().layouts.series(layout);
+      for (std::uint32_t place = 0; place < all.size(); ++place) {
+        if (is_series_wanted(all[place])) at->second.push_back(place);
+      }
+    }
+    return at->second;
+  }
+
+  // A part that another of the same worker and step replaces: only what the other does not have counts.
+  bool is_replaced(const Part& part, std::uint32_t place) const {
+    const Series series = columns_.tables().layouts.series(part.layout)[place];
+    for (std::uint32_t id = part.next; id != kNoPart; id = columns_.part(id).next) {
+      const Part& later = columns_.part(id);
+      if (later.worker == part.worker && columns_.tables().layouts.find(later.layout, series) >= 0) return true;
+    }
+    return false;
+  }
+
+  void add_part(std::uint32_t id, bool may_be_replaced) {
+    const Part& part = columns_.part(id);
+    const std::size_t first = wanted_.size();
+    for (const std::uint32_t place : wanted_places(part.layout)) {
+      if (!may_be_replaced || !is_replaced(part, place)) wanted_.push_back({id, place});
+    }
+    const auto by_offset = [&](const WantedValue& value) { return part.locations[value.place].offset(); };
+    const auto added = std::ranges::subrange(wanted_.begin() + static_cast<std::ptrdiff_t>(first), wanted_.end());
+    if (!std::ranges::is_sorted(added, {}, by_offset)) std::ranges::stable_sort(added, {}, by_offset);
+  }
+
+  const IndexColumns& columns_;
+  const SweepQuery& query_;
+  const std::vector<bool> is_wanted_;                           // per tensor; empty: all
+  std::map<std::uint32_t, std::vector<std::uint32_t>> places_;  // by layout
+  std::vector<std::uint32_t> parts_;
+  std::vector<WantedValue> wanted_;
+};
+
+}  // namespace
+
+Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const {
+  std::vector<bool> is_wanted;
+  for (const std::string& name : query.names) {
+    TORNASOLE_TRY(const std::uint32_t tensor, find_tensor(name));
+    is_wanted.resize(columns_.tables().names.size());
+    is_wanted[tensor] = true;
+  }
+  SweepPlan plan(columns_, query, std::move(is_wanted));
+  const StepRange range{query.first_step, query.end_step};
+  for (const StepRow& row : columns_.steps()) {
+    if (range.contains(row.number) && is_shown(row, progress_, query.steps)) plan.add_step(row);
+  }
+  const std::vector<WantedValue> wanted = plan.take();
+  read_values(*store_, columns_, wanted, {.threads = threads_},
+              [&](const WantedValue& one, const Result<Tensor>& value) {
+                const Part& part = columns_.part(one.part);
+                const Series series = columns_.tables().layouts.series(part.layout)[one.place];
+                SweptValue swept{.name = columns_.tables().names.name(tensor_of(series)),
+                                 .global_step = {part.global_step},
+                                 .step = {part.mode, part.mode_step},
+                                 .worker = columns_.worker_name(part.worker),
+                                 .reduction = reduction_of(series)};
+                if (!value.ok()) {
+                  const Error error = explain(value.error(), series, {Mode::kGlobal, part.global_step}, part);
+                  swept.error = &error;
+                  return callback(swept);
+                }
+                std::vector<std::string_view> texts;
+                const TensorView view = view_of(*value, &texts);
+                swept.value = &view;
+                return callback(swept);
+              });
+  return {};
+}
+
+Status TrialState::check_all_values() {
+  const SweepQuery everything{.reductions = true};
+  SweepPlan plan(columns_, everything, {});
+  for (const StepRow& row : columns_.steps()) plan.add_step(row);
+  const std::vector<WantedValue> wanted = plan.take();
+  Status result;
+  read_values(
+      *store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, const Result<Tensor>& value) {
+        if (value.ok()) return true;
+        const Part& part = columns_.part(one.part);
+        const Series series = columns_.tables().layouts.series(part.layout)[one.place];
+        const Error error = explain(value.error(), series, {Mode::kGlobal, part.global_step}, part);
+        if (settings_.on_damage == OnDamage::kFail) {
+          result = error;
+          return false;
+        }
+        note_damage(
+            {.path = columns_.event_path(part), .offset = part.locations[one.place].offset(), .what = error.message});
+        return true;
+      });
+  return result;
+}
+
+}  // namespace tornasole::trial
