@@ -23,6 +23,7 @@ void Health::step_due() noexcept {
 
 void Health::step_committed(std::int64_t global_step, std::int64_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
+  take_back_locked();
   ++counts_.committed;
   counts_.last_committed = std::max(counts_.last_committed, global_step);
   counts_.bytes_written += bytes;
@@ -38,6 +39,7 @@ void Health::waited(std::int64_t nanoseconds) noexcept {
 void Health::step_dropped(std::string_view cause, const Error& why) noexcept {
   try {
     const std::lock_guard lock(mutex_);
+    take_back_locked();
     ++counts_.changes;
     ++counts_.dropped_steps[std::string(cause)];
   } catch (...) {
@@ -134,9 +136,31 @@ std::uint64_t Health::changes() const noexcept {
 
 std::int64_t Health::unaccounted_steps() const noexcept {
   const std::lock_guard lock(mutex_);
+  return unaccounted_locked();
+}
+
+std::int64_t Health::unaccounted_locked() const noexcept {
   std::int64_t rest = counts_.due - counts_.committed - drops_without_cause_;
   for (const auto& [cause, steps] : counts_.dropped_steps) rest -= steps;
   return rest;
+}
+
+void Health::give_up_steps(const char* cause, const Error& why) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    const std::int64_t rest = unaccounted_locked();
+    if (rest <= 0) return;
+    given_up_ = &counts_.dropped_steps[cause];  // a map: the place stays
+    *given_up_ += rest;
+    ++counts_.changes;
+  } catch (...) {
+    drops_without_cause_ += std::max<std::int64_t>(unaccounted_steps(), 0);  // no memory for the cause
+  }
+  note(cause, why);
+}
+
+void Health::take_back_locked() noexcept {
+  if (given_up_ != nullptr && *given_up_ > 0) --*given_up_;
 }
 
 std::optional<Error> Health::first_error() const {

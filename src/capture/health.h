@@ -60,11 +60,16 @@ class Health {
   std::uint64_t changes() const noexcept;
   // Due steps that are neither committed nor dropped yet.
   std::int64_t unaccounted_steps() const noexcept;
+  // Counts all of those as dropped. A writer that was left behind may still come through with one: it is then taken
+  // back from the count, so that every step is in one count alone.
+  void give_up_steps(const char* cause, const Error& why) noexcept;
   // The first failure of the run, if there was one.
   std::optional<Error> first_error() const;
 
  private:
   void report(std::string_view cause, const Error& why);
+  void take_back_locked() noexcept;
+  std::int64_t unaccounted_locked() const noexcept;
   void emit(LogLevel level, std::string_view message) noexcept;
 
   const Options options_;  // constant
@@ -73,6 +78,7 @@ class Health {
   std::set<std::string, std::less<>> reported_;      // guarded by mutex_
   std::map<std::string, int, std::less<>> repeats_;  // guarded by mutex_
   std::atomic<std::int64_t> drops_without_cause_ = 0;
+  std::int64_t* given_up_ = nullptr;  // guarded by mutex_: the count of steps given up, once there is one
   std::optional<Error> first_error_;  // guarded by mutex_
 };
 

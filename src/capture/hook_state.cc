@@ -297,8 +297,7 @@ void HookState::count_unfinished(bool is_finished, double wait_s) noexcept {
     health_->note("close", why);  // no memory for the text; the steps are counted all the same
   }
   // A writer that finished all the same had no memory left to count what it lost.
-  const char* cause = is_finished ? "out_of_memory" : "close_timeout";
-  for (std::int64_t rest = health_->unaccounted_steps(); rest > 0; --rest) health_->step_dropped(cause, why);
+  health_->give_up_steps(is_finished ? "out_of_memory" : "close_timeout", why);
 }
 
 void HookState::flush_for_signal(int signal_number, double seconds) noexcept {

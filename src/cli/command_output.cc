@@ -13,8 +13,22 @@
 
 namespace tornasole::cli {
 
+std::string without_delete(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\x7f') {
+      out += "\\u007f";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 int answer(std::string_view text, int code) {
-  if (print(stdout, text)) return code;
+  const bool is_printed =
+      text.find('\x7f') == std::string_view::npos ? print(stdout, text) : print(stdout, without_delete(text));
+  if (is_printed) return code;
   print(stderr, "error: cannot write to standard output\n");
   return kFailed;
 }

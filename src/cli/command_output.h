@@ -10,6 +10,9 @@
 
 namespace tornasole::cli {
 
+// JSON text leaves the delete character as it is, inside strings, where \u007f means the same and harms no terminal.
+std::string without_delete(std::string_view text);
+
 // Prints the answer on standard output. If that does not take it, says so and returns kFailed instead of `code`.
 int answer(std::string_view text, int code = kSound);
 

@@ -26,7 +26,7 @@ int dump_trial(const DumpArguments& arguments) {
   const Status status = tools::dump(
       options,
       [](std::string_view piece) -> Status {
-        if (print(stdout, piece)) return {};
+        if (print(stdout, without_delete(piece))) return {};
         return io_error("cannot write to standard output");
       },
       &is_open);

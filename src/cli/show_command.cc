@@ -107,19 +107,31 @@ std::string heading_text(const ShownTensor& shown, const Trial& trial, const Ter
   return text + printable(what) + "\n";
 }
 
-std::string numbers_text(const ShownTensor& shown, const Terminal& terminal) {
+// In one row, or one below the other where the terminal is too narrow for that.
+std::string numbers_table(const Stats& numbers, const Terminal& terminal) {
   std::vector<Cell> cells;
   std::vector<TableText::Column> columns;
+  std::size_t width = 0;
   for (const Stat stat : kShownStats) {
-    const auto value = shown.numbers[stat];
+    const auto value = numbers[stat];
     if (!value) continue;
     columns.push_back({std::string(stat_name(stat)), TableText::Align::kRight});
     cells.push_back(stat_cell(stat, value));
+    width += 2 + std::max(columns.back().heading.size(), cells.back().text.size());
   }
   if (columns.empty()) return "";
+  if (width > terminal.table_width()) {
+    TableText table({{"statistic"}, {"", TableText::Align::kRight}});
+    for (std::size_t i = 0; i < cells.size(); ++i) table.add({{columns[i].heading}, cells[i]});
+    return "\n" + table.text(terminal, "  ");
+  }
   TableText table(columns);
   table.add(cells);
-  std::string text = "\n" + table.text(terminal, "  ");
+  return "\n" + table.text(terminal, "  ");
+}
+
+std::string numbers_text(const ShownTensor& shown, const Terminal& terminal) {
+  std::string text = numbers_table(shown.numbers, terminal);
   const auto first = shown.numbers[Stat::kFirstNonFinite];
   if (first && *first >= 0 && shown.value) {
     text += terminal.style.error(fmt::format("  first NaN or Inf at {}",

@@ -71,7 +71,9 @@ TEST_F(ReductionsTest, AStoredReductionHasOneDimensionOfOne) {
     step.save("scalar", TensorView(DType::kFloat32, &number, Shape{}));
     step.save("matrix", TensorView::of(kValues, {2, 2}));
   }
-  for (const auto& [name, value] : read_steps(*store_).at(0).values) EXPECT_EQ(value.shape(), Shape{1}) << name;
+  const auto steps = read_steps(*store_);
+  EXPECT_EQ(steps.at(0).values.size(), 2U);
+  for (const auto& [name, value] : steps.at(0).values) EXPECT_EQ(value.shape(), Shape{1}) << name;
 }
 
 TEST_F(ReductionsTest, NumbersAfterAColonAreDroppedOutsideTensorflow) {
@@ -134,7 +136,8 @@ TEST_F(ReductionsTest, HelperThreadsChangeNoNumber) {
                         .reduce_threads = threads});
       hook.begin_step(Mode::kTrain).save("x", values);
     }
-    for (const auto& [name, value] : read_steps(*store_).at(0).values) results.push_back(value);
+    const auto steps = read_steps(*store_);
+    for (const auto& [name, value] : steps.at(0).values) results.push_back(value);
   }
   ASSERT_EQ(results.size(), 6U);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i], results[i + 3]);

@@ -114,19 +114,19 @@ class Pictures(ProgramTest):
 
     def test_a_picture_that_cannot_be_written(self):
         for path, message in (("/nowhere/x.svg", "No such file"), (os.path.join(self.directory, "x.gif"), ".svg or .png")):
-            result = self.run_program("plot", MLP, "loss", "-o", path)
+            result = self.run_program("plot", MLP, "Loss", "-o", path)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(message, result.stderr)
         link = os.path.join(self.directory, "y.svg.tmp")
         os.symlink(os.path.join(self.directory, "victim"), link)
-        self.assertNotEqual(self.run_program("plot", MLP, "loss", "-o", link[:-4]).returncode, 0)
+        self.assertNotEqual(self.run_program("plot", MLP, "Loss", "-o", link[:-4]).returncode, 0)
         self.assertFalse(os.path.exists(os.path.join(self.directory, "victim")))
 
     def test_an_old_picture_is_replaced(self):
         path = os.path.join(self.directory, "x.svg")
         with open(path, "w", encoding="utf-8") as file:
             file.write("old")
-        self.assertTrue(self.plot("x.svg", MLP, "loss").startswith(b"<svg"))
+        self.assertTrue(self.plot("x.svg", MLP, "Loss").startswith(b"<svg"))
 
 
 if __name__ == "__main__":

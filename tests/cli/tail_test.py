@@ -19,8 +19,12 @@ class LiveRun(ProgramTest):
         run = subprocess.Popen(
             [WRITER, "live", self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
         )
-        self.addCleanup(run.kill)
+        self.addCleanup(self.finish, run)
         return run
+
+    def finish(self, process):
+        process.kill()
+        process.communicate()
 
     def order(self, run, what):
         run.stdin.write(what + "\n")
@@ -39,7 +43,7 @@ class LiveRun(ProgramTest):
         alarm = threading.Timer(120, tail.kill)
         alarm.start()
         self.addCleanup(alarm.cancel)
-        self.addCleanup(tail.kill)
+        self.addCleanup(self.finish, tail)
         return tail
 
     def test_lines_come_while_the_run_writes_and_end_with_it(self):

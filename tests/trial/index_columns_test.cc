@@ -74,12 +74,14 @@ std::vector<IndexFile> write_random_files(TrialWorld& world, unsigned seed) {
 
 std::string describe(const Trial& trial) {
   std::string text = fmt::format("{} {} ", trial.last_complete_step(), trial.damage_count());
-  for (const std::string& name : *trial.tensor_names()) {
+  const auto names = trial.tensor_names();
+  for (const std::string& name : *names) {
     const TrialTensor tensor = *trial.tensor(name);
     text += fmt::format("\n{} {}", name, tensor.original_name());
     for (const Mode mode : kAllModes) {
       for (const ModeStep step : tensor.steps(mode, StepFilter::kIncludingIncomplete)) {
-        for (const std::string& worker : *tensor.workers(step)) {
+        const auto workers = tensor.workers(step);
+        for (const std::string& worker : *workers) {
           const auto value = tensor.value(step, worker);
           const auto shape = tensor.shape(step, worker);
           const auto reduced = tensor.reduction_values(step, worker);
