@@ -18,8 +18,8 @@ build: packages ## the library, the command line build/bin/tornasole, the tests 
 
 demo: packages ## train a small network, capture it, look at what was captured (build/demo/run)
 	@cmake --preset release -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) > /dev/null
-	@cmake --build --preset release --target tornasole_demo
-	@rm -rf build/demo && build/bin/tornasole_demo build/demo/run
+	@cmake --build --preset release --target tornasole_demo tornasole_cli
+	@scripts/demo.sh build/bin build/demo
 
 test: packages ## every check that a change has to pass; STAGE=name[,name] for some of them
 	@scripts/test.py $(if $(STAGE),--stages $(STAGE))

@@ -1,6 +1,8 @@
 // demo: trains a small network on handwritten digits and lets tornasole watch.
 //
-//   usage: tornasole_demo [OUT_DIR [DIGITS_FILE]]
+//   usage: tornasole_demo [OUT_DIR [DIGITS_FILE [MOMENTUM [SAVE_INTERVAL]]]]
+//
+// A momentum of 1.9 makes it diverge; `tornasole first-bad OUT_DIR` then shows where.
 //
 // Everything about tornasole is in the first part: how a type of your own is shown to it, how a hook is set up, and
 // what a training loop has to say. The second part is the network, plain C++, and the third prints what happened.
@@ -45,7 +47,6 @@ constexpr int kEpochs = 12;
 constexpr std::size_t kBatch = 32;
 constexpr std::size_t kTrainingDigits = 1437;  // the other 360 are for evaluation
 constexpr float kLearningRate = 0.02F;
-constexpr float kMomentum = 0.9F;
 constexpr std::size_t kPixels = 64, kClasses = 10;
 
 // ---- 1. tornasole ---------------------------------------------------------------------------------------------------
@@ -70,11 +71,11 @@ tornasole::Status set_up_collections(tornasole::Hook& hook) {
 }
 
 // Opens the hook: where to write, when, what, and in what form. The only call that has to be checked.
-tornasole::Result<tornasole::Hook> open_hook(const std::string& out_dir) {
+tornasole::Result<tornasole::Hook> open_hook(const std::string& out_dir, int save_interval) {
   tornasole::HookOptions options;
   options.out_dir = out_dir;
-  // Every 15th training step, and every evaluation step.
-  options.save_config.save_interval = 15;
+  // Not every training step, but every evaluation step.
+  options.save_config.save_interval = save_interval;
   options.save_config.modes[tornasole::Mode::kEval].save_interval = 1;
   // Tensors are saved through collections. `losses` always is; weights, gradients and biases are known by their names;
   // the last two are our own.
@@ -152,10 +153,10 @@ struct Linear {
     return dx;
   }
 
-  void update() {
-    const auto descend = [](Matrix& parameter, Matrix& velocity, const Matrix& gradient) {
+  void update(float momentum) {
+    const auto descend = [momentum](Matrix& parameter, Matrix& velocity, const Matrix& gradient) {
       for (std::size_t i = 0; i < parameter.values.size(); ++i) {
-        velocity.values[i] = kMomentum * velocity.values[i] - kLearningRate * gradient.values[i];
+        velocity.values[i] = momentum * velocity.values[i] - kLearningRate * gradient.values[i];
         parameter.values[i] += velocity.values[i];
       }
     };
@@ -208,8 +209,9 @@ struct Batch {
 
 class Network {
  public:
-  explicit Network(Random& random)
-      : layers{Linear("fc1", kPixels, 48, random), Linear("fc2", 48, 24, random), Linear("fc3", 24, kClasses, random)} {
+  Network(Random& random, float optimizer_momentum)
+      : momentum(optimizer_momentum),
+        layers{Linear("fc1", kPixels, 48, random), Linear("fc2", 48, 24, random), Linear("fc3", 24, kClasses, random)} {
   }
 
   // tap looks at a value on its way and hands it on; in a step that saves nothing it costs one comparison.
@@ -225,6 +227,7 @@ class Network {
     layers[0].backward(pixels, relu_backward(d_relu1, relu1_));
   }
 
+  float momentum;
   std::array<Linear, 3> layers;
 
  private:
@@ -247,7 +250,7 @@ tornasole::ModelDescription describe(const Network& network) {
   }
   model.losses.push_back({"loss", "softmax_cross_entropy", {"logits"}, {"labels"}});
   model.inputs = {"pixels"};
-  model.optimizers.push_back({"SGD", {{"lr", double{kLearningRate}}, {"momentum", double{kMomentum}}}, {names}});
+  model.optimizers.push_back({"SGD", {{"lr", double{kLearningRate}}, {"momentum", double{network.momentum}}}, {names}});
   model.data = {{"digits", "validation"}};
   model.device = "cpu";
   return model;
@@ -284,7 +287,7 @@ void train_step(Network& network, const Batch& batch, tornasole::Hook& hook, His
     }
   }
   history.loss.push_back(double{loss.mean});
-  for (Linear& layer : network.layers) layer.update();
+  for (Linear& layer : network.layers) layer.update(network.momentum);
 }
 
 void evaluate(Network& network, const Batch& batch, tornasole::Hook& hook, History& history) {
@@ -459,16 +462,18 @@ int fail(const std::string& message) {
 
 int main(int argc, char** argv) {
   const std::string out_dir = argc > 1 ? argv[1] : "build/demo/run";
-  const std::string data_file = argc > 2 ? argv[2] : DEMO_DATA;
+  const std::string data_file = argc > 2 && argv[2][0] != '\0' ? argv[2] : DEMO_DATA;
+  const float momentum = argc > 3 ? std::strtof(argv[3], nullptr) : 0.9F;
+  const int save_interval = argc > 4 ? std::atoi(argv[4]) : 15;
   const Batch digits = load_digits(data_file);
   if (digits.labels.size() <= kTrainingDigits) {
     return fail(data_file + ": expected more than " + std::to_string(kTrainingDigits) + " lines of 65 characters");
   }
-  auto hook = open_hook(out_dir);
+  auto hook = open_hook(out_dir, save_interval);
   if (!hook) return fail(hook.error().message);
 
   Random random;
-  Network network(random);
+  Network network(random, momentum);
   hook->describe_model(describe(network));
   const History history = train(network, digits, random, *hook);
   // Waits for the writer and marks the run as finished. A training may ignore the result; a demo shows it.
