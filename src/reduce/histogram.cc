@@ -20,6 +20,7 @@
 #include "reduce/accumulate.h"
 #include "reduce/blocks.h"
 #include "reduce/element_values.h"
+#include "reduce/vector_kernels.h"
 
 namespace tornasole::reduce {
 namespace {
@@ -192,40 +193,18 @@ class BucketCounter {
   std::size_t pending_ = 0;
 };
 
-// Smallest, largest and sums of what is not NaN.
-class Moments {
+// Smallest, largest and sums; of no use when an element is NaN.
+class Totals {
  public:
-  template <typename Float>
-  void add(const Float* x, std::size_t size) {
-    double sum[kLanes] = {}, squares[kLanes] = {};
-    Float low[kLanes], high[kLanes];
-    std::ranges::fill(low, std::numeric_limits<Float>::infinity());
-    std::ranges::fill(high, -std::numeric_limits<Float>::infinity());
-    std::size_t i = 0;
-    for (; i + kLanes <= size; i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const auto v = static_cast<double>(x[i + lane]);
-        sum[lane] += v;
-        squares[lane] += v * v;
-      }
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        low[lane] = x[i + lane] < low[lane] ? x[i + lane] : low[lane];
-        high[lane] = x[i + lane] > high[lane] ? x[i + lane] : high[lane];
-      }
-    }
-    for (; i < size; ++i) {
-      const auto v = static_cast<double>(x[i]);
-      sum[0] += v;
-      squares[0] += v * v;
-      low[0] = x[i] < low[0] ? x[i] : low[0];
-      high[0] = x[i] > high[0] ? x[i] : high[0];
-    }
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      sum_.add(sum[lane]);
-      squares_.add(squares[lane]);
-    }
-    min_ = std::min(min_, static_cast<double>(*std::ranges::min_element(low)));
-    max_ = std::max(max_, static_cast<double>(*std::ranges::max_element(high)));
+  void add(const float* x, std::size_t size) {
+    BlockSums block;
+    kernels_.sum_floats(x, size, &block);
+    add(block);
+  }
+  void add(const double* x, std::size_t size) {
+    BlockSums block;
+    kernels_.sum_doubles(x, size, &block);
+    add(block);
   }
 
   void write_to(Histogram* histogram) const {
@@ -236,6 +215,13 @@ class Moments {
   }
 
  private:
+  void add(const BlockSums& block) {
+    add_lanes(sum_, block.sum);
+    add_lanes(squares_, block.squares);
+    min_ = std::min(min_, block.min);
+    max_ = std::max(max_, block.max);
+  }
+  const VectorKernels& kernels_ = vector_kernels();
   double min_ = std::numeric_limits<double>::infinity();
   double max_ = -std::numeric_limits<double>::infinity();
   CompensatedSum sum_, squares_;
@@ -243,25 +229,25 @@ class Moments {
 
 // Counts the elements as Type::Float; `convert` makes one of a Raw.
 template <typename Type, typename Raw, typename Convert>
-void count_elements(const TensorView& tensor, const Convert& convert, BucketCounter* counter, Moments* moments) {
+void count_elements(const TensorView& tensor, const Convert& convert, BucketCounter* counter, Totals* totals) {
   using Float = typename Type::Float;
   for_each_block<Raw>(tensor, ElementOrder::kAny, [&](const Raw* raw, std::size_t size) {
     if constexpr (std::is_same_v<Raw, Float>) {
       counter->count<Type>(raw, size);
-      moments->add(raw, size);
+      totals->add(raw, size);
     } else {
       Float x[kBlockElements];
       for (std::size_t i = 0; i < size; ++i) x[i] = convert(raw[i]);
       counter->count<Type>(x, size);
-      moments->add(x, size);
+      totals->add(x, size);
     }
     return true;
   });
 }
 
-void count_all(const TensorView& tensor, BucketCounter* counter, Moments* moments) {
+void count_all(const TensorView& tensor, BucketCounter* counter, Totals* totals) {
   const auto as_singles = [&](auto raw, const auto& convert) {
-    count_elements<SingleBits, decltype(raw)>(tensor, convert, counter, moments);
+    count_elements<SingleBits, decltype(raw)>(tensor, convert, counter, totals);
   };
   switch (tensor.dtype()) {
     case DType::kFloat32: as_singles(float{}, [](float raw) { return raw; }); return;
@@ -272,7 +258,7 @@ void count_all(const TensorView& tensor, BucketCounter* counter, Moments* moment
     default: break;
   }
   with_value_load(tensor.dtype(), [&](auto load) {
-    count_elements<DoubleBits, typename decltype(load)::Raw>(tensor, load, counter, moments);
+    count_elements<DoubleBits, typename decltype(load)::Raw>(tensor, load, counter, totals);
   });
 }
 
@@ -283,11 +269,11 @@ std::span<const double> tensorboard_edges() { return kAllEdges; }
 Result<Histogram> tensorboard_histogram(const TensorView& tensor) {
   TORNASOLE_CHECK(check_real_elements(tensor, "histogram"));
   BucketCounter counter;
-  Moments moments;
-  count_all(tensor, &counter, &moments);
+  Totals totals;
+  count_all(tensor, &counter, &totals);
   Histogram histogram;
   histogram.num = static_cast<double>(tensor.element_count());
-  moments.write_to(&histogram);
+  totals.write_to(&histogram);
   counter.write_to(&histogram);
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (tensor.element_count() == 0) histogram.min = histogram.max = kNan;
