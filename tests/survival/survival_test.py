@@ -158,6 +158,116 @@ def row_1_full(world):
     return kill_at_random(world, 200, seed=2)
 
 
+def tornasole(world, *arguments, timeout=120):
+    line = [os.path.join(world.bin, "tornasole"), *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def killed_run(world, seconds, **options):
+    """A run that died after so many seconds: its directory, its log, and the last step that was finished 100 ms before."""
+    out, log = world.new_run()
+    line = world.command(out, log, steps=10_000_000, bytes=4000, **options)
+    process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
+    time.sleep(seconds - 0.1)
+    with open(log, encoding="utf-8") as file:
+        finished = file.read().split()
+    time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return out, log, int(finished[-1]) if finished else -1
+
+
+def tree(directory):
+    """Every file with its content."""
+    found = {}
+    for root, _, names in os.walk(directory):
+        for name in names:
+            with open(os.path.join(root, name), "rb") as file:
+                found[os.path.join(root, name)] = file.read()
+    return found
+
+
+def row_2(world):
+    """salvage: repair twice what kill -9 left, then verify."""
+    chance = random.Random(3)
+    figures = {"runs": 10, "steps": 0, "missing": 0, "changed_by_second": 0}
+    for _ in range(figures["runs"]):
+        out, log, last = killed_run(world, chance.uniform(0.3, 1.0), think_ms=chance.choice([1, 5, 20]))
+        need(tornasole(world, "repair", out, "--json").returncode == 0, f"repair of {out}")
+        first = tree(out)
+        again = tornasole(world, "repair", out, "--json")
+        need(again.returncode == 0, f"second repair: {again.stdout} {again.stderr}")
+        need(tree(out) == first, "the second repair changed something")
+        verified = tornasole(world, "verify", out, "--json")
+        need(verified.returncode == 0, f"verify: {verified.stdout[-500:]} {verified.stderr}")
+        there = {int(name.split("_")[0]) for path in first for name in [os.path.basename(path)]
+                 if "/index/" in path and name.endswith(".json")}
+        figures["steps"] += len(there)
+        missing = set(range(last + 1)) - there
+        figures["missing"] += len(missing)
+        need(not missing, f"steps {sorted(missing)[:5]} finished 100 ms before the kill are missing")
+        world.check(out, log, smdebug=False)
+    return figures
+
+
+def row_8(world):
+    """a reader of a dead run ends and says why."""
+    out, _, _ = killed_run(world, 0.6, think_ms=5)
+    start = time.monotonic()
+    done = tornasole(world, "tail", out, "--poll", "0.5")
+    seconds = time.monotonic() - start
+    need(done.returncode == 1 and "dead" in done.stdout + done.stderr, f"tail: {done.returncode} {done.stdout} {done.stderr}")
+    need(seconds <= 5, f"it took {seconds:.1f} s")
+    return {"seconds": round(seconds, 2)}
+
+
+def row_8_other_host(world):
+    """the same for a run of another host: the heartbeat tells."""
+    out, _, _ = killed_run(world, 0.6, think_ms=5)
+    health = os.path.join(out, "tornasole", "worker_0_health.json")
+    with open(health, encoding="utf-8") as file:
+        content = json.load(file)
+    with open(health, "w", encoding="utf-8") as file:
+        json.dump({**content, "host": "elsewhere"}, file)
+    start = time.monotonic()
+    done = tornasole(world, "tail", out, "--poll", "0.5", timeout=120)
+    seconds = time.monotonic() - start
+    need(done.returncode == 1 and "dead" in done.stdout + done.stderr, f"tail: {done.returncode} {done.stdout} {done.stderr}")
+    need(seconds <= 65, f"it took {seconds:.1f} s")
+    return {"seconds": round(seconds, 1)}
+
+
+def live_readers(world, seconds, ours, theirs):
+    out, log = world.new_run()
+    think = 20
+    writer = subprocess.Popen(world.command(out, log, steps=seconds * 1000 // think, think_ms=think, bytes=4000),
+                              stdout=subprocess.PIPE, text=True)
+    readers = [[os.path.join(world.bin, "live_reader"), out]] * ours
+    readers += [[world.python, os.path.join(world.source, "tests/survival/live_smdebug.py"), out]] * theirs
+    processes = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for line in readers]
+    writer.communicate(timeout=seconds * 3 + 60)
+    figures = {"readers": len(readers), "steps": 0, "violations": 0, "p50_ms": 0, "p99_ms": 0}
+    for line, process in zip(readers, processes):
+        stdout, stderr = process.communicate(timeout=120)
+        need(process.returncode == 0, f"{os.path.basename(line[-2])}: {stdout} {stderr[-500:]}")
+        answer = json.loads(stdout)
+        figures["steps"] = answer["steps"]
+        need(answer["steps"] == seconds * 1000 // think, f"{os.path.basename(line[-2])} saw {answer['steps']} steps")
+        for key in ("p50_ms", "p99_ms"):
+            figures[key] = max(figures[key], answer.get(key, 0))
+    return figures
+
+
+def row_36(world):
+    """live readers for a minute: four of ours, two of smdebug."""
+    return live_readers(world, 60, ours=4, theirs=2)
+
+
+def row_36_full(world):
+    """live readers for ten minutes: four of ours, four of smdebug."""
+    return live_readers(world, 600, ours=4, theirs=4)
+
+
 SYSTEM_CALLS = ("openat", "openat2", "write", "writev", "renameat2", "renameat", "mkdirat", "fsync", "close")
 
 
@@ -555,8 +665,8 @@ def row_39(world):
     return {**numbers(done), **run_tests(world, "capture_test", "*Threads*:*TwoHooks*")}
 
 
-SHORT = [row_1, row_6, row_7, row_9, row_12, row_14, row_29, row_32, row_33, row_34, row_35, row_37, row_39]
-LONG = [row_1_full, row_3, row_4, row_5, row_9_recovery, row_10, row_11, row_13, row_15, row_16]
+SHORT = [row_1, row_2, row_6, row_7, row_8, row_9, row_12, row_14, row_29, row_32, row_33, row_34, row_35, row_36, row_37, row_39]
+LONG = [row_1_full, row_3, row_4, row_5, row_8_other_host, row_9_recovery, row_10, row_11, row_13, row_15, row_16, row_36_full]
 
 
 def main():
