@@ -240,7 +240,7 @@ TORNASOLE_EXPORT char* tornasole_collection_names_json(tornasole_hook_t* hook);
 /* ---- what the values cannot tell */
 
 /* The model as JSON, in the form of the model file (docs/format.md): modules, parameters, losses, inputs, optimizers,
- * data, versions, device; all of them optional. */
+ * bounds, data, versions, device; all of them optional. */
 TORNASOLE_EXPORT tornasole_code_t tornasole_describe_model(tornasole_hook_t* hook, const char* json);
 /* Facts about the open step: one JSON object with any of optimizer_step, training, grad_enabled, backward_in_eval,
  * grad_scale. They replace those given before. */

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -154,6 +155,23 @@ Status read_optimizer(const Json& value, ModelDescription* model) {
       {{"class", into(&optimizer.type)}, {"hyperparameters", each_name(add_number)}, {"groups", each_item(add_group)}});
 }
 
+// [low, high]; null is no limit.
+Status read_bounds(const std::string& tensor, const Json& value, ModelDescription* model) {
+  const Json::Array* limits = value.as_array();
+  if (limits == nullptr || limits->size() != 2) {
+    return invalid_error("{} is not allowed; allowed: [low, high]", value.to_message());
+  }
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  ModelDescription::Bounds bounds{-kNoLimit, kNoLimit};
+  if (!limits->front().is_null()) TORNASOLE_CHECK(into_number(&bounds.low)(limits->front()));
+  if (!limits->back().is_null()) TORNASOLE_CHECK(into_number(&bounds.high)(limits->back()));
+  if (bounds.low > bounds.high) {
+    return invalid_error("{} is not allowed; allowed: two numbers in order", value.to_message());
+  }
+  model->bounds[tensor] = bounds;
+  return {};
+}
+
 Result<ModelDescription> read_model(const char* text) {
   TORNASOLE_TRY(const Json root, parse_object("the model", text));
   ModelDescription model;
@@ -161,6 +179,7 @@ Result<ModelDescription> read_model(const char* text) {
   const auto parameter = [&](const std::string& name, const Json& value) {
     return read_parameter(name, value, &model);
   };
+  const auto bounds = [&](const std::string& tensor, const Json& value) { return read_bounds(tensor, value, &model); };
   // What the hook knows itself stands in the file too; a file handed back is taken.
   TORNASOLE_CHECK(
       read_members("model", root,
@@ -169,6 +188,7 @@ Result<ModelDescription> read_model(const char* text) {
                     {"losses", each_item([&](const Json& value) { return read_loss(value, &model); })},
                     {"inputs", into_texts(&model.inputs)},
                     {"optimizers", each_item([&](const Json& value) { return read_optimizer(value, &model); })},
+                    {"bounds", each_name(bounds)},
                     {"data", into_text_map(&model.data)},
                     {"versions", into_text_map(&model.versions)},
                     {"device", into(&model.device)},

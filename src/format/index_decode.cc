@@ -5,6 +5,7 @@
 
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "base/errors.h"
 #include "base/utf8.h"
@@ -25,8 +26,19 @@ Error json_error(simdjson::error_code code, std::string_view what) {
   return corrupt_error("not JSON where {} is expected: {}", what, simdjson::error_message(code));
 }
 
+// What stands before the quote that ends the string, if it needs no unescaping: then it is the string, and is not
+// copied.
+std::optional<std::string_view> plain_string(std::string_view text) {
+  const std::string_view plain = text.substr(0, text.find('"'));
+  if (plain.size() == text.size() || plain.find('\\') != std::string_view::npos) return std::nullopt;
+  return plain;
+}
+
 Result<std::string_view> read_string(od::value value, std::string_view what) {
-  std::string_view text;
+  std::string_view text = value.raw_json_token();
+  if (text.starts_with('"')) {
+    if (const auto plain = plain_string(text.substr(1))) return *plain;
+  }
   if (const auto error = value.get_string().get(text); error == simdjson::INCORRECT_TYPE) {
     return corrupt_error("{} is not a string", what);
   } else if (error) {
@@ -78,13 +90,23 @@ Status for_each_item(od::value value, std::string_view what, OnItem on_item) {
   return {};
 }
 
+// The parser has checked that a quote ends the key.
+Result<std::string_view> read_key(od::field& field, std::string_view what) {
+  const char* const raw = field.key().raw();
+  const char* end = raw;
+  while (*end != '"' && *end != '\\') ++end;
+  if (*end == '"') return std::string_view(raw, static_cast<std::size_t>(end - raw));
+  std::string_view key;
+  if (const auto error = field.unescaped_key().get(key); error) return json_error(error, what);
+  return key;
+}
+
 template <typename OnField>
 Status for_each_field_of(od::object object, std::string_view what, OnField on_field) {
   for (auto item : object) {
     od::field field;
     if (const auto error = std::move(item).get(field); error) return json_error(error, what);
-    std::string_view key;
-    if (const auto error = field.unescaped_key().get(key); error) return json_error(error, what);
+    TORNASOLE_TRY(const std::string_view key, read_key(field, what));
     TORNASOLE_CHECK(on_field(key, field.value()));
   }
   return {};

@@ -101,9 +101,9 @@ class Search {
   }
 
   void note_good(const SweptValue& swept) {
-    // Once bad at this step, what came before it in the same step is not the last good value.
-    if (report_.first) return;
-    good_[key_of(swept.name, swept.worker)] = swept.global_step.number;
+    GoodSteps& steps = good_[key_of(swept.name, swept.worker)];
+    if (steps.last == swept.global_step.number) return;
+    steps.before = std::exchange(steps.last, swept.global_step.number);
   }
 
   void note_bad(const SweptValue& swept) {
@@ -121,8 +121,10 @@ class Search {
 
   Result<std::optional<LastGood>> find_last_good(const BadValue& bad) const {
     const auto found = good_.find(key_of(bad.tensor, bad.worker));
-    if (found == good_.end() || found->second == bad.global_step.number) return std::optional<LastGood>();
-    const ModeStep step{Mode::kGlobal, found->second};
+    if (found == good_.end()) return std::optional<LastGood>();
+    const GoodSteps& steps = found->second;
+    const ModeStep step{Mode::kGlobal, steps.last == bad.global_step.number ? steps.before : steps.last};
+    if (step.number < 0) return std::optional<LastGood>();
     LastGood good{
         .global_step = {step.number}, .step = trial_.mode_step({step.number}).value_or(step), .worker = bad.worker};
     TORNASOLE_TRY(const TrialTensor tensor, trial_.tensor(bad.tensor));
@@ -144,11 +146,17 @@ class Search {
     return std::optional<LastGood>(std::move(good));
   }
 
+  // The last two global steps at which something of a tensor was finite: at the bad step itself, one reduction may be
+  // while another is not.
+  struct GoodSteps {
+    std::int64_t last = -1;
+    std::int64_t before = -1;
+  };
+
   const Trial& trial_;
   FirstBadReport report_;
   std::int64_t last_step_ = -1;
-  // Worker and name -> the last global step at which it was finite.
-  std::unordered_map<std::string, std::int64_t> good_;
+  std::unordered_map<std::string, GoodSteps> good_;  // by worker and name
 };
 
 }  // namespace

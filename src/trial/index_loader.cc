@@ -71,7 +71,7 @@ class LaneMerger {
       tensors_.push_back(tables_.names.intern(lane_.tables.names.name(id)));
     }
     for (std::uint32_t id = 0; id < lane_.tables.shapes.size(); ++id) {
-      shapes_.push_back(tables_.shapes.intern(lane_.tables.shapes.shape(id).dims()));
+      shapes_.push_back(tables_.shapes.intern(lane_.tables.shapes.dims(id)));
     }
     tables_.original_names.merge(lane_.tables.original_names, tables_.names, tensors_);
     for (std::uint32_t layout = 0; layout < lane_.tables.layouts.size(); ++layout) merge_layout(layout);

@@ -67,16 +67,32 @@ std::int64_t Layouts::size_bytes() const noexcept {
                                    by_hash_.size() * kHashNode);
 }
 
-std::uint32_t ShapeTable::intern(std::span<const std::int64_t> dims) {
-  const auto [at, is_new] =
-      ids_.try_emplace(std::vector<std::int64_t>(dims.begin(), dims.end()), static_cast<std::uint32_t>(shapes_.size()));
-  if (is_new) shapes_.push_back(std::make_unique<Shape>(dims));
-  return at->second;
+ShapeTable::ShapeTable() : seed_(make_hash_seed()), slots_(64, 0) {}
+
+std::size_t ShapeTable::slot_of(std::span<const std::int64_t> wanted) const noexcept {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t slot = XXH3_64bits_withSeed(wanted.data(), wanted.size_bytes(), seed_) & mask;
+  while (slots_[slot] != 0 && !std::ranges::equal(dims(slots_[slot] - 1), wanted)) slot = (slot + 1) & mask;
+  return slot;
+}
+
+std::uint32_t ShapeTable::intern(std::span<const std::int64_t> wanted) {
+  std::size_t slot = slot_of(wanted);
+  if (slots_[slot] != 0) return slots_[slot] - 1;
+  if ((std::size_t{size()} + 1) * 3 > slots_.size() * 2) {
+    slots_.assign(slots_.size() * 2, 0);
+    for (std::uint32_t id = 0; id < size(); ++id) slots_[slot_of(dims(id))] = id + 1;
+    slot = slot_of(wanted);
+  }
+  dims_.insert(dims_.end(), wanted.begin(), wanted.end());
+  bounds_.push_back(dims_.size());
+  slots_[slot] = size();
+  return size() - 1;
 }
 
 std::int64_t ShapeTable::size_bytes() const noexcept {
-  constexpr std::size_t kMapNode = 96;
-  return static_cast<std::int64_t>(shapes_.size() * (sizeof(Shape) + sizeof(shapes_[0]) + kMapNode));
+  return static_cast<std::int64_t>(slots_.capacity() * sizeof(slots_[0]) + dims_.capacity() * sizeof(dims_[0]) +
+                                   bounds_.capacity() * sizeof(bounds_[0]));
 }
 
 void OriginalNames::set(std::uint32_t tensor, std::string_view name, std::string_view original) {

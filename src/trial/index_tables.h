@@ -4,7 +4,6 @@
 // the same names step after step, so a file costs little more than the places of its values.
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,16 +71,25 @@ class Layouts {
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;
 };
 
+// Shapes, each stored once.
 class ShapeTable {
  public:
+  ShapeTable();
   std::uint32_t intern(std::span<const std::int64_t> dims);
-  const Shape& shape(std::uint32_t id) const noexcept { return *shapes_[id]; }
-  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(shapes_.size()); }
+  std::span<const std::int64_t> dims(std::uint32_t id) const noexcept {
+    return {dims_.data() + bounds_[id], dims_.data() + bounds_[id + 1]};
+  }
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(bounds_.size() - 1); }
   std::int64_t size_bytes() const noexcept;
 
  private:
-  std::map<std::vector<std::int64_t>, std::uint32_t> ids_;
-  std::vector<std::unique_ptr<Shape>> shapes_;
+  // The slot of the shape, or the free one where it belongs.
+  std::size_t slot_of(std::span<const std::int64_t> dims) const noexcept;
+
+  std::uint64_t seed_;
+  std::vector<std::uint32_t> slots_;  // id + 1, 0 if free; a power of two, at most two thirds full
+  std::vector<std::int64_t> dims_;
+  std::vector<std::size_t> bounds_ = {0};
 };
 
 // The framework's own name of a tensor, where a saved shape carries one.

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::size_t kFirstSlots = 64;
 
-std::uint64_t make_seed() {
+}  // namespace
+
+std::uint64_t make_hash_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32U) | device();
 }
 
-}  // namespace
-
-TensorNames::TensorNames() : seed_(make_seed()), slots_(kFirstSlots, 0) {}
+TensorNames::TensorNames() : seed_(make_hash_seed()), slots_(kFirstSlots, 0) {}
 
 std::size_t TensorNames::slot_of(std::string_view name) const noexcept {
   const std::size_t mask = slots_.size() - 1;

@@ -12,6 +12,9 @@
 
 namespace tornasole::trial {
 
+// For hash tables whose keys come from files.
+std::uint64_t make_hash_seed();
+
 class TensorNames {
  public:
   TensorNames();

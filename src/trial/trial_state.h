@@ -118,8 +118,17 @@ class TrialState {
   Error step_error(std::uint32_t tensor, ModeStep step) const;
 
   // trial_values.cc
+  // Of a value that could not be read. May look at the store.
   Error explain(const Error& error, Series series, ModeStep step, const Part& part) const;
-  bool is_event_file_skipped(const Part& part) const;
+  // The same, when it is known whether a missing file may still come.
+  Error explain(const Error& error, Series series, ModeStep step, const Part& part, bool may_come) const;
+  bool may_file_come(const Part& part) const;
+  // The last missing file that was asked about: one question for all its values.
+  struct MissingFile {
+    std::uint32_t part = kNoPart;
+    bool may_come = false;
+  };
+  Error explain_wanted(const Error& error, const WantedValue& wanted, MissingFile* missing) const;
   std::vector<WantedValue> wanted_of_tensor(std::uint32_t tensor, Mode mode, std::string_view worker,
                                             std::vector<ModeStep>* steps,
                                             std::vector<std::pair<ModeStep, Error>>* missing) const;

@@ -86,6 +86,15 @@ class SweepPlan {
 
 }  // namespace
 
+Error TrialState::explain_wanted(const Error& error, const WantedValue& wanted, MissingFile* missing) const {
+  const Part& part = columns_.part(wanted.part);
+  if (error.code == ErrorCode::kNotFound && missing->part != wanted.part) {
+    *missing = {wanted.part, may_file_come(part)};
+  }
+  const Series series = columns_.tables().layouts.series(part.layout)[wanted.place];
+  return explain(error, series, {Mode::kGlobal, part.global_step}, part, missing->may_come);
+}
+
 Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const {
   std::vector<bool> is_wanted;
   for (const std::string& name : query.names) {
@@ -99,6 +108,7 @@ Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const
     if (range.contains(row.number) && is_shown(row, progress_, query.steps)) plan.add_step(row);
   }
   const std::vector<WantedValue> wanted = plan.take();
+  MissingFile missing;
   read_values(*store_, columns_, wanted, {.threads = threads_},
               [&](const WantedValue& one, const Result<Tensor>& value) {
                 const Part& part = columns_.part(one.part);
@@ -109,7 +119,7 @@ Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const
                                  .worker = columns_.worker_name(part.worker),
                                  .reduction = reduction_of(series)};
                 if (!value.ok()) {
-                  const Error error = explain(value.error(), series, {Mode::kGlobal, part.global_step}, part);
+                  const Error error = explain_wanted(value.error(), one, &missing);
                   swept.error = &error;
                   return callback(swept);
                 }
@@ -127,12 +137,12 @@ Status TrialState::check_all_values() {
   for (const StepRow& row : columns_.steps()) plan.add_step(row);
   const std::vector<WantedValue> wanted = plan.take();
   Status result;
+  MissingFile missing;
   read_values(
       *store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, const Result<Tensor>& value) {
         if (value.ok()) return true;
         const Part& part = columns_.part(one.part);
-        const Series series = columns_.tables().layouts.series(part.layout)[one.place];
-        const Error error = explain(value.error(), series, {Mode::kGlobal, part.global_step}, part);
+        const Error error = explain_wanted(value.error(), one, &missing);
         if (settings_.on_damage == OnDamage::kFail) {
           result = error;
           return false;

@@ -26,27 +26,33 @@ std::optional<std::int64_t> step_of_directory(std::string_view path) {
 
 }  // namespace
 
-// The worker has written a later step, so this file will not come any more.
-bool TrialState::is_event_file_skipped(const Part& part) const {
+// Nothing more comes after the end, and a worker that has written a later step has left this file out.
+bool TrialState::may_file_come(const Part& part) const {
+  if (progress_.loaded_all_steps || watch_.is_over()) return false;
   const auto directories = store_->list("events", /*recursive=*/false);
-  if (!directories.ok()) return false;
+  if (!directories.ok()) return true;
   const std::string& worker = columns_.worker_file_name(part.worker);
   for (auto at = directories->rbegin(); at != directories->rend(); ++at) {
     const auto step = step_of_directory(at->path);
     if (!at->status.is_directory || !step || *step <= part.global_step) continue;
-    if (store_->status(format::event_path(*step, worker)).ok()) return true;
+    if (store_->status(format::event_path(*step, worker)).ok()) return false;
   }
-  return false;
+  return true;
 }
 
 // What the user is told about a record that could not be read.
 Error TrialState::explain(const Error& error, Series series, ModeStep step, const Part& part) const {
+  const bool is_missing = error.code == ErrorCode::kNotFound;
+  return explain(error, series, step, part, is_missing && may_file_come(part));
+}
+
+Error TrialState::explain(const Error& error, Series series, ModeStep step, const Part& part, bool may_come) const {
   UnavailableValue value{.tensor = columns_.tables().names.name(tensor_of(series)),
                          .step = step,
                          .worker = columns_.worker_name(part.worker)};
   if (error.code == ErrorCode::kNotFound) {
     value.reason = "missing file";
-    value.may_come = !progress_.loaded_all_steps && !watch_.is_over() && !is_event_file_skipped(part);
+    value.may_come = may_come;
     value.message =
         fmt::format("its event file {} is {}", columns_.event_path(part), value.may_come ? "not there yet" : "missing");
   } else if (error.code == ErrorCode::kCorrupt) {
@@ -94,7 +100,7 @@ Result<Shape> TrialState::shape(std::uint32_t tensor, ModeStep step, std::string
   TORNASOLE_TRY(const std::uint32_t chosen, choose_worker(tensor, step, worker));
   const Place saved = find_place(columns_, series_of(tensor, kShapeSeries), step, chosen);
   if (saved.location != nullptr) {
-    return columns_.tables().shapes.shape(static_cast<std::uint32_t>(saved.location->offset()));
+    return Shape(columns_.tables().shapes.dims(static_cast<std::uint32_t>(saved.location->offset())));
   }
   const Series series = series_of(tensor, kValueSeries);
   const Place place = find_place(columns_, series, step, chosen);

@@ -481,6 +481,9 @@ static void the_model_is_described(void) {
       {"{\"parameters\": {\"w\": {\"shape\": [\"a\"]}}}", "an integer"},
       {"{\"optimizers\": [{\"hyperparameters\": {\"lr\": \"fast\"}}]}", "model.optimizers"},
       {"{\"losses\": [{\"kind\": \"x\"}]}", "'kind' is not known"},
+      {"{\"bounds\": {\"x\": [1]}}", "allowed: [low, high]"},
+      {"{\"bounds\": {\"x\": [1, \"far\"]}}", "model.bounds"},
+      {"{\"bounds\": {\"x\": [1, -1]}}", "two numbers in order"},
   };
   tornasole_hook_t* hook = open_with(options_for("model"));
   for (size_t i = 0; i < sizeof kBad / sizeof *kBad; ++i) {
@@ -496,17 +499,26 @@ static void the_model_is_described(void) {
           " \"requires_grad\": true, \"tied\": [\"fc2.weight\"]}},"
           " \"losses\": [{\"name\": \"nll\", \"class\": \"NLLLoss\", \"predictions\": [\"p\"], \"labels\": [\"y\"]}],"
           " \"inputs\": [\"x\"], \"optimizers\": [{\"class\": \"SGD\", \"hyperparameters\": {\"lr\": 0.125},"
-          " \"groups\": [[\"fc1.weight\"], []]}], \"data\": {\"train\": \"training\"},"
+          " \"groups\": [[\"fc1.weight\"], []]}], \"bounds\": {\"x\": [-1, null]}, \"data\": {\"train\": \"training\"},"
           " \"versions\": {\"mine\": \"1.2\"}, \"device\": \"cpu\", \"world_size\": 7}") == TORNASOLE_OK);
   const tornasole_tensor_t tensor = a_tensor();
   EXPECT(tornasole_begin_step(hook, TORNASOLE_TRAIN) == TORNASOLE_OK);
   EXPECT(tornasole_save_tensor(hook, "x", &tensor, NULL, 0) == TORNASOLE_OK);
   EXPECT(tornasole_close(hook) == TORNASOLE_OK);
   tornasole_free(hook);
-  static const char* const kParts[] = {
-      "\"fc1\": {\"class\": \"Linear\"", "\"training\": false",     "\"shape\": [2, 3]",   "\"tied\": [\"fc2.weight\"]",
-      "\"class\": \"NLLLoss\"",          "\"labels\": [\"y\"]",     "\"inputs\": [\"x\"]", "\"lr\": 0.125",
-      "[[\"fc1.weight\"], []]",          "\"train\": \"training\"", "\"device\": \"cpu\"", "\"world_size\": 1"};
+  static const char* const kParts[] = {"\"fc1\": {\"class\": \"Linear\"",
+                                       "\"training\": false",
+                                       "\"shape\": [2, 3]",
+                                       "\"tied\": [\"fc2.weight\"]",
+                                       "\"class\": \"NLLLoss\"",
+                                       "\"labels\": [\"y\"]",
+                                       "\"inputs\": [\"x\"]",
+                                       "\"lr\": 0.125",
+                                       "[[\"fc1.weight\"], []]",
+                                       "\"train\": \"training\"",
+                                       "\"device\": \"cpu\"",
+                                       "\"world_size\": 1",
+                                       "\"bounds\": {\"x\": [-1.0, null]}"};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i) {
     EXPECT(file_contains("model", "tornasole/worker_0_model.json", kParts[i]));
   }

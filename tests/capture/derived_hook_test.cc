@@ -190,6 +190,17 @@ TEST_F(DerivedTest, RangesNeedBoundsAndSayNothingWithout) {
   EXPECT_THAT(names_at(0), ElementsAre("fc.weight"));
 }
 
+TEST_F(DerivedTest, BoundsAreInTheModelDescription) {
+  {
+    Hook hook = open(options({"unit_range"}));
+    hook.describe_model({.bounds = {{"x", {-1, std::numeric_limits<double>::infinity()}}}});
+    hook.begin_step(Mode::kTrain).save("fc.weight", kValues);
+  }
+  const auto text = store_->read_all("tornasole/worker_0_model.json", kReadLimit);
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, ::testing::HasSubstr(R"("bounds": {"x": [-1.0, null]})"));
+}
+
 // ---- the step before
 
 TEST_F(DerivedTest, UpdateAndCosineCompareWithTheStepBefore) {

@@ -222,9 +222,9 @@ TEST(Damage, EachFileRemoved) {
 
 TEST(Damage, StrayNamesInEachDirectory) {
   const Values written = written_values();
-  const char* kStray[] = {"x",          "x.tmp",       ".hidden",      "000000000001_worker_0.json.tmp",
-                          "notes.txt",  "-00000001_w", "000000000001", "000000000001_worker_0.tfevents.tmp",
-                          "core.12345", "readme.JSON", "a b\nc",       "99999999999999999999_w.tfevents"};
+  const char* kStray[] = {"x",          "x.tmp",       ".hidden",       "000000000001_worker_0.json.tmp",
+                          "notes.txt",  "-00000001_w", "000000000001x", "000000000001_worker_0.tfevents.tmp",
+                          "core.12345", "readme.JSON", "a b\nc",        "99999999999999999999_w.tfevents"};
   const char* kDirectories[] = {"",
                                 "index/",
                                 "index/000000000/",

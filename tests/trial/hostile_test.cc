@@ -1,0 +1,289 @@
+// Trials made by somebody who wants to read other files, hang the reader, or fill its memory. Each is opened and read
+// in a process of its own, whose time and memory are looked at.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "trial_world.h"
+
+namespace tornasole::trial {
+namespace {
+
+namespace fs = std::filesystem;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
+// The limits are 2 s and 256 MiB; time is asserted at three times its value, since machines differ.
+constexpr double kLimitSeconds = 3 * 2;
+constexpr std::int64_t kLimitBytes = std::int64_t{256} << 20U;
+
+class HostileTrial : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(testing::TempDir()) / fmt::format("hostile_{}_{}", test->name(), getpid());
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "trial");
+    secret_ = root_ / "secret";
+    // What lies outside is a sound index and a sound event file, so that reading it would show.
+    const EncodedFiles sound = encode_files({.step = 0, .tensors = {{"stolen", {42}}}});
+    write_raw(secret_ / "index.json", sound.index);
+    write_raw(secret_ / "events.tfevents", sound.events);
+    put(format::collections_path("worker_0"), format::encode_collections({}));
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  static void write_raw(const fs::path& path, const Bytes& content) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+  }
+  fs::path path_of(const std::string& relative) const { return root_ / "trial" / relative; }
+  void put(const std::string& relative, const Bytes& content) const { write_raw(path_of(relative), content); }
+  void put_index(std::int64_t step, const format::Index& index) const {
+    put(format::index_path(step, "worker_0"), format::encode_index(index));
+  }
+  void link(const fs::path& target, const std::string& relative) const {
+    fs::create_directories(path_of(relative).parent_path());
+    fs::create_symlink(target, path_of(relative));
+  }
+
+  struct Outcome {
+    double seconds = 0;
+    std::int64_t rss_bytes = 0;
+    int status = 0;
+  };
+  // Opens with skip and with fail, and reads all that is there. Nothing of `secret` may be among it.
+  Outcome read_in_child() const {
+    malloc_trim(0);  // what the test itself used would count as the child's
+    const auto start = std::chrono::steady_clock::now();
+    const pid_t child = fork();
+    if (child == 0) _exit(read_everything());
+    rusage usage{};
+    Outcome outcome;
+    wait4(child, &outcome.status, 0, &usage);
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    outcome.rss_bytes = std::int64_t{usage.ru_maxrss} * 1024;
+    return outcome;
+  }
+  void expect_harmless(const char* what) const {
+    const Outcome outcome = read_in_child();
+    EXPECT_TRUE(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0)
+        << what << ": status " << outcome.status << ", 1 is a stolen value";
+    if (kIsSanitized) return;
+    EXPECT_LE(outcome.seconds, kLimitSeconds) << what;
+    EXPECT_LE(outcome.rss_bytes, kLimitBytes) << what;
+    RecordProperty("seconds", fmt::format("{:.3f}", outcome.seconds));
+    RecordProperty("rss_mib", fmt::format("{}", outcome.rss_bytes >> 20));
+  }
+
+  int read_everything() const {
+    for (const OnDamage on_damage : {OnDamage::kSkip, OnDamage::kFail}) {
+      auto trial =
+          Trial::open({.path = (root_ / "trial").string(), .on_damage = on_damage, .timeout_s = 0, .end_delay_s = 0});
+      if (!trial.ok()) continue;
+      if (trial->has_tensor("stolen")) return 1;
+      bool is_stolen = false;
+      const Status swept = trial->sweep({.reductions = true}, [&](const SweptValue& value) {
+        is_stolen |= value.value != nullptr && value.value->element_count() == 1 &&
+                     *reinterpret_cast<const float*>(value.value->data()) == 42;
+        return true;
+      });
+      if (is_stolen) return 1;
+      const auto names = trial->tensor_names();
+      if (!swept.ok() || !names.ok()) return 2;
+      if (!names->empty()) (void)trial->tensor(names->front())->values();
+      (void)trial->tensor("no such name", global(0));
+      if (!trial->refresh().ok() && on_damage == OnDamage::kSkip) return 3;
+    }
+    return 0;
+  }
+
+  fs::path root_;
+  fs::path secret_;
+};
+
+TEST_F(HostileTrial, IndexFilesThatNameFilesOutside) {
+  const std::string kNames[] = {(root_ / "secret/events.tfevents").string(), "../secret/events.tfevents",
+                                "events/../../secret/events.tfevents", "./../secret/events.tfevents"};
+  std::int64_t step = 0;
+  for (const std::string& name : kNames) {
+    const Bytes record = encode_files({.step = 0, .tensors = {{"stolen", {42}}}}).events;
+    format::Index index{.event_file = name, .tensors = {{"x", 0, record.size(), {}}}};
+    put_index(step++, index);
+  }
+  expect_harmless("paths that climb out");
+}
+
+TEST_F(HostileTrial, LinksEverywhere) {
+  link(secret_ / "index.json", format::index_path(0, "worker_0"));
+  link(secret_ / "events.tfevents", format::event_path(1, "worker_0"));
+  const Bytes record = encode_files({.step = 1, .tensors = {{"x", {42}}}}).events;
+  const format::Index to_link{.event_file = format::event_path(1, "worker_0"),
+                              .tensors = {{"x", 0, record.size(), {}}}};
+  put_index(1, to_link);
+  link(secret_, "index/000000009");
+  link(secret_, "events/000000000003");
+  const format::Index through_directory{.event_file = "events/000000000003/events.tfevents",
+                                        .tensors = {{"y", 0, record.size(), {}}}};
+  put_index(3, through_directory);
+  link(path_of("index/loop"), "index/loop");
+  link(".", "index/self");
+  link(secret_ / "index.json", "collections/000000000/worker_9_collections.json");
+  link(secret_ / "index.json", "tornasole/worker_0_health.json");
+  link(secret_ / "index.json", "training_job_end.ts");
+  expect_harmless("links to files, directories and themselves");
+}
+
+TEST_F(HostileTrial, PipesDevicesSocketsAndDirectoriesInsteadOfFiles) {
+  const auto fifo = [&](const std::string& relative) {
+    fs::create_directories(path_of(relative).parent_path());
+    ASSERT_EQ(mkfifo(path_of(relative).c_str(), 0600), 0);
+  };
+  fifo(format::index_path(0, "worker_0"));
+  fifo("collections/000000000/worker_1_collections.json");
+  fifo("tornasole/worker_0_health.json");
+  fifo(format::event_path(1, "worker_0"));
+  put_index(1, {.event_file = format::event_path(1, "worker_0"), .tensors = {{"x", 0, 100, {}}}});
+  fs::create_directories(path_of(format::index_path(2, "worker_0")));
+  fs::create_directories(path_of(format::event_path(3, "worker_0")));
+  put_index(3, {.event_file = format::event_path(3, "worker_0"), .tensors = {{"x", 0, 100, {}}}});
+  const int socket_file = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = path_of("index/4_w.json").string();
+  if (path.size() < sizeof address.sun_path) {
+    path.copy(address.sun_path, path.size());
+    ASSERT_EQ(bind(socket_file, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  expect_harmless("things that are no files");
+  close(socket_file);
+}
+
+TEST_F(HostileTrial, FilesOfOneTebibyteWithNothingInThem) {
+  const auto sparse = [&](const std::string& relative) {
+    put(relative, "");
+    std::error_code error;
+    fs::resize_file(path_of(relative), std::uintmax_t{1} << 40U, error);
+    if (error) GTEST_SKIP() << "no sparse files here: " << error.message();
+  };
+  sparse(format::index_path(0, "worker_0"));
+  sparse("collections/000000000/worker_1_collections.json");
+  sparse("tornasole/worker_0_health.json");
+  sparse(format::event_path(1, "worker_0"));
+  format::Index index{.event_file = format::event_path(1, "worker_0")};
+  for (int i = 0; i < 1000; ++i) {
+    const auto place = static_cast<std::uint64_t>(i);
+    index.tensors.push_back({fmt::format("x{}", i), place << 30U, std::uint64_t{1} << 31U, {}});
+    index.tensors.push_back({fmt::format("y{}", i), place << 20U, std::uint64_t{1} << 20U, {}});
+  }
+  put_index(1, index);
+  expect_harmless("sparse files");
+}
+
+TEST_F(HostileTrial, LengthsAndOffsetsOfEverySize) {
+  format::Index index{.event_file = format::event_path(0, "worker_0")};
+  for (unsigned offset_bits = 0; offset_bits < 63; ++offset_bits) {
+    for (unsigned length_bits = 0; length_bits < 63; ++length_bits) {
+      index.tensors.push_back({fmt::format("t{}_{}", offset_bits, length_bits),
+                               (std::uint64_t{1} << offset_bits) - 1,
+                               (std::uint64_t{1} << length_bits) - 1,
+                               {}});
+    }
+  }
+  put_index(0, index);
+  put(format::event_path(0, "worker_0"), encode_files({.step = 0}).events);
+  put(format::index_path(1, "worker_0"), R"({"meta": {"mode": "TRAIN", "mode_step": 0, "event_file_name": "e"},)"
+                                         R"( "tensor_payload": [{"tensorname": "t", "start_idx": -1, "length": -1}]})");
+  expect_harmless("lengths and offsets");
+}
+
+TEST_F(HostileTrial, ABillionWorkers) {
+  put(format::collections_path("worker_0"), R"({"collections": {}, "_meta": {"num_workers": 1000000000}})");
+  put_index(0, {.event_file = "e", .tensors = {{"x", 0, 100, {}}}});
+  expect_harmless("a billion workers");
+  put(format::collections_path("worker_0"), R"({"collections": {}, "_meta": {"num_workers": 65536}})");
+  expect_harmless("as many workers as are allowed");
+}
+
+TEST_F(HostileTrial, NestingAMillionDeep) {
+  const Bytes deep(1'000'000, '[');
+  put(format::index_path(0, "worker_0"), deep);
+  put(format::index_path(1, "worker_0"), R"({"meta": )" + deep);
+  put(format::index_path(2, "worker_0"), R"({"x": )" + deep + Bytes(1'000'000, ']') + "}");
+  put(format::collections_path("worker_1"), R"({"collections": )" + deep);
+  put("tornasole/worker_0_health.json", deep.substr(0, 200'000));
+  expect_harmless("deep nesting");
+}
+
+TEST_F(HostileTrial, AMillionNamesInOneFile) {
+  {
+    format::Index index{.event_file = "e"};
+    for (int i = 0; i < 1'000'000; ++i) index.tensors.push_back({fmt::format("n{}", i), 0, 16, {}});
+    put_index(0, index);
+  }
+  expect_harmless("a million names");
+}
+
+TEST_F(HostileTrial, ManyShapesInOneFile) {
+  format::Index index;
+  for (int i = 0; i < 500'000; ++i) index.shapes.push_back({fmt::format("n{}", i), fmt::format("o{}", i), {i}});
+  put_index(0, index);
+  expect_harmless("many shapes");
+}
+
+TEST_F(HostileTrial, NamesOfManyFilesThatAreNone) {
+  for (int i = 0; i < 2'000; ++i) put(fmt::format("index/{}.json", i), "");
+  for (int i = 0; i < 2'000; ++i) put(fmt::format("events/{:012}/x", i), "");
+  put_index(0, {.event_file = "events/000000000000/gone", .tensors = {{"x", 0, 100, {}}}});
+  expect_harmless("many stray files");
+}
+
+TEST_F(HostileTrial, PatternsThatWouldTakeForEver) {
+  format::StoredCollection collection{.name = "slow", .include_regex = {"(a+)+$", "(.*)*x", "(a|a)*b"}};
+  put(format::collections_path("worker_0"), format::encode_collections({{collection}, 1}));
+  put_index(0, {.event_file = "e", .tensors = {{std::string(20'000, 'a'), 0, 100, {}}}});
+  const auto start = std::chrono::steady_clock::now();
+  const auto trial = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0});
+  ASSERT_TRUE(trial.ok()) << trial.error().message;
+  ASSERT_TRUE(trial->tensor_names({.collection = "slow"}).ok());
+  EXPECT_LE(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), kLimitSeconds);
+}
+
+TEST_F(HostileTrial, AnEarlierAttemptIsATrialOfItsOwn) {
+  const WrittenFile file{.step = 0, .tensors = {{"earlier"}}};
+  put("attempts/1/" + format::collections_path("worker_0"), format::encode_collections({}));
+  put("attempts/1/" + format::index_path(0, "worker_0"), encode_files(file).index);
+  put("attempts/1/" + format::event_path(0, "worker_0"), encode_files(file).events);
+  put(format::index_path(5, "worker_0"), encode_files({.step = 5}).index);
+  const auto now = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0});
+  const auto earlier = Trial::open({.path = (root_ / "trial/attempts/1").string(), .timeout_s = 0});
+  ASSERT_TRUE(now.ok() && earlier.ok());
+  EXPECT_FALSE(now->has_tensor("earlier"));
+  EXPECT_TRUE(earlier->tensor("earlier", global(0)).ok());
+  EXPECT_EQ(earlier->name(), "1");
+}
+
+}  // namespace
+}  // namespace tornasole::trial
