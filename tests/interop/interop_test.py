@@ -6,6 +6,7 @@ a trial to show that a difference is seen.
 Runs in the environment `smdebug` (make env NAME=smdebug)."""
 
 import argparse
+import hashlib
 import json
 import math
 import os
@@ -83,6 +84,13 @@ def read_trial(directory):
 
 
 # ---- what it has to read
+
+def blob_of(blob, item):
+    """The bytes of a value; of texts each followed by a zero byte."""
+    if item["dtype"] == "string":
+        return b"".join(text.encode() + b"\0" for text in item["texts"])
+    return blob[item["offset"]:item["offset"] + item["length"]]
+
 
 def decode(blob, item):
     """The elements of an expectation as float64 or exact integers, in a flat array; bytes as they are."""
@@ -218,6 +226,45 @@ def compare(directory, expected, blob):
     return problems
 
 
+# ---- what our own reader says about the same trial
+
+def dumped(directory):
+    done = subprocess.run([OPTIONS.tornasole, "dump", str(directory), "--json"], capture_output=True, text=True,
+                          timeout=120, check=True)
+    return json.loads(done.stdout)
+
+
+def digest(value):
+    """The sha256 of a dump, of what smdebug read."""
+    if value[0] == "string":
+        return hashlib.sha256(b"".join(text.encode() + b"\0" for text in value[2])).hexdigest()
+    return hashlib.sha256(value[2]).hexdigest()
+
+
+def compare_with_dump(found, dump, misread):
+    """Where our dump and smdebug disagree. `misread`: keys of values that smdebug cannot read."""
+    problems, seen = [], set()
+    for tensor in dump["tensors"]:
+        for entry in tensor["entries"]:
+            key = (tensor["name"], entry["global_step"], entry["worker"])
+            pairs = [(found["values"].get(key), entry["value"])]
+            pairs += [(found["reductions"].get((*key, op)), value) for op, value in (entry["reductions"] or {}).items()]
+            for theirs, ours in pairs:
+                if ours["status"] != "ok" or theirs is None or theirs[0] == "error" or key in misread:
+                    continue
+                seen.add(key)
+                dtype = "uint8" if ours["dtype"] == "int8" else ours["dtype"]  # smdebug takes the one for the other
+                if (dtype, ours["shape"], ours["sha256"]) != (theirs[0], theirs[1], digest(theirs)):
+                    problems.append(f"{key}: smdebug reads {theirs[:2]}, we {ours['dtype']} {ours['shape']}")
+    problems += [f"{key} was not dumped" for key, value in found["values"].items()
+                 if value[0] != "error" and key not in seen and key not in misread]
+    if [step for step, _, _ in found["steps"]] != dump["trial"]["steps_including_incomplete"]["GLOBAL"]:
+        problems.append("the steps differ")
+    if dump["trial"]["global_step_to_mode_step"] != found["steps"]:
+        problems.append("the modes of steps differ")
+    return problems
+
+
 class Interop(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -237,6 +284,28 @@ class Interop(unittest.TestCase):
                 self.assertTrue(expected["steps"])
                 problems = compare(self.root / directory, expected, self.blob)
                 self.assertFalse(problems, f"{directory}: {len(problems)} differences:\n" + "\n".join(problems[:20]))
+
+    def test_our_reader_and_smdebug_agree(self):
+        for directory, expected in self.trials.items():
+            with self.subTest(trial=directory):
+                misread = {(item["name"], item["step"], item["worker"]) for item in expected["values"]
+                           if item["unreadable"]}
+                problems = compare_with_dump(read_trial(self.root / directory), dumped(self.root / directory), misread)
+                self.assertFalse(problems, f"{directory}:\n" + "\n".join(problems[:20]))
+
+    def test_our_reader_reads_what_was_written(self):
+        """Every value, those included that smdebug cannot read."""
+        values = 0
+        for directory, expected in self.trials.items():
+            found = {(tensor["name"], entry["global_step"], entry["worker"]): entry["value"]
+                     for tensor in dumped(self.root / directory)["tensors"] for entry in tensor["entries"]}
+            for item in expected["values"]:
+                got = found.get((item["name"], item["step"], item["worker"]), {})
+                raw = blob_of(self.blob, item)
+                self.assertEqual((got.get("status"), got.get("shape")), ("ok", item["shape"]), f"{directory}: {item['name']}")
+                self.assertEqual(got["sha256"], hashlib.sha256(raw).hexdigest(), f"{directory}: {item['name']}")
+                values += 1
+        self.assertGreater(values, 100)
 
     def test_the_files_and_keys_that_are_ours_are_there(self):
         """Otherwise it would mean nothing that smdebug is not disturbed by them."""
@@ -315,6 +384,7 @@ class Interop(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--writer", required=True, help="the program interop_writer")
+    parser.add_argument("--tornasole", required=True, help="the command line")
     parser.add_argument("--examples", nargs=2, help="the programs tornasole_minimal and tornasole_minimal_c")
     OPTIONS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])
