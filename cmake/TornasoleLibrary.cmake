@@ -5,10 +5,7 @@
 # folders enter as objects, not as archives, since --exclude-libs would hide them too.
 include(CMakePackageConfigHelpers)
 
-set(folders base tensor config pattern plan reduce format store capture)
-if(TARGET tornasole_trial)
-  list(APPEND folders trial)
-endif()
+set(folders base tensor config pattern plan reduce format store capture trial)
 set(objects)
 set(libraries)
 foreach(folder ${folders})
