@@ -30,6 +30,22 @@ WRITES = [
     ("10 x 10 MiB", 10, 10 * MIB, 4, 8, 30),
     ("1 x 100 MiB", 1, 100 * MIB, 4, 14, 30),
 ]
+# name, form, steps, tensors, elements, save interval
+TRIALS = {
+    "1,000 x 50": ("values", 1000, 50, 16, 1),
+    "5,000 x 50": ("values", 5000, 50, 16, 1),
+    "20,000 x 5": ("values", 20000, 5, 16, 1),
+    "1,000 x 50 reduced": ("reductions", 1000, 50, 16, 1),
+    "100 of 100,000 x 10,000": ("values", 100, 10000, 4, 1000),
+}
+# what, job of trial_bench, trial, times faster, times less memory (None: not compared)
+READS = [
+    ("open", "open", "1,000 x 50", 15, 20),
+    ("open", "open", "5,000 x 50", 35, 20),
+    ("open", "open", "20,000 x 5", 150, None),
+    ("values of one tensor", "values", "5,000 x 50", 8, None),
+    ("sweep of one reduction", "sweep", "1,000 x 50 reduced", 100, None),
+]
 
 
 class Runner:
@@ -155,6 +171,53 @@ class Runner:
             self.add("three statistics of every gradient, a step", shown_time(hooked), shown_time(bare),
                      f"{100 * (hooked / bare - 1):+.1f} %", "-", True)
 
+    def read(self, job, name, trial, faster, smaller):
+        """One trial, written once and then read by both in turns."""
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="trial-", dir=self.options.out) as directory:
+            path = directory + "/run"
+            if not self.make_trial(trial, path):
+                return
+            answers = {"ours": [], "peer": []}
+            for _ in range(self.options.repeats):
+                answers["ours"].append(self.read_once(self.options.bin / "trial_bench", job, path))
+                answers["peer"].append(self.read_once(self.options.python, HERE / "trial_peer.py", job, path))
+        ours, peer = ([answer for answer in answers[who] if answer] for who in ("ours", "peer"))
+        if not ours or not peer:
+            return
+        if len({answer["count"] for answer in ours + peer}) > 1:
+            self.notes.append(f"{name}: the contenders found different numbers of things")
+        self.compare(name, ours, peer, "seconds", shown_time, faster)
+        if smaller:
+            self.compare(f"{name}, memory", ours, peer, "rss_bytes", lambda size: f"{size / MIB:.0f} MiB", smaller)
+
+    def compare(self, name, ours, peer, key, shown, target):
+        ours, peer = (statistics.median(answer[key] for answer in answers) for answers in (ours, peer))
+        self.add(name, shown(ours), shown(peer), f"{peer / ours:.1f} x", f"{target} x", peer / ours >= target)
+
+    def make_trial(self, trial, path):
+        command = [self.options.bin / "make_trial", *TRIALS[trial], path]
+        return self.read_once(*command) is not None
+
+    def read_once(self, *command):
+        """What a program printed as JSON; None if it failed."""
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=1200, env=self.environment)
+        if done.returncode:
+            self.notes.append(f"{' '.join(map(str, command))} gave {done.returncode}: {done.stderr.strip()[-300:]}")
+            return None
+        return json.loads(done.stdout)
+
+    def list_names(self, name):
+        """Many tensors at few steps: a second is what a person waits for without a thought."""
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="trial-", dir=self.options.out) as directory:
+            path = directory + "/run"
+            if not self.make_trial("100 of 100,000 x 10,000", path):
+                return
+            answers = [self.read_once(self.options.bin / "trial_bench", "list", path) for _ in range(self.options.repeats)]
+        seconds = statistics.median(answer["seconds"] for answer in answers if answer)
+        self.add(name, shown_time(seconds), "-", "-", "<= 1 s", seconds <= 1)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -165,6 +228,9 @@ class Runner:
         yield "memory", lambda job: self.memory()
         yield "hot path", lambda job: self.hot_path()
         yield "patterns", lambda job: self.patterns()
+        for what, job, trial, faster, smaller in READS:
+            yield f"trial: {what}, {trial}", lambda name, j=job, t=trial, f=faster, m=smaller: self.read(j, name, t, f, m)
+        yield "trial: list 10,000 tensors x 100", self.list_names
         for count, target in ((1_000, 100), (100_000, 15), (10_000_000, 25)):
             yield f"18 reductions, {count:,} floats", lambda job, c=count, t=target: self.reductions("reductions", c, job, t)
         yield "median, 10,000,000 floats", lambda job: self.reductions("median", 10_000_000, job, 4)

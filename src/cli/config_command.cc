@@ -8,7 +8,7 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
-#include "cli/commands.h"
+#include "cli/command_output.h"
 #include "cli/config_report.h"
 #include "cli/terminal.h"
 #include "config/config.h"
@@ -51,14 +51,11 @@ int check(const CheckArguments& arguments) {
     report.errors.push_back({{request.file, 0, ""}, text.error()});
   }
   const bool is_sound = report.errors.empty();
-  const bool was_printed = arguments.as_json ? print(stdout, to_json(report))
-                           : is_sound        ? print(stdout, to_text(report, Style::of(stdout)))
-                                             : print(stderr, errors_to_text(report, Style::of(stderr)));
-  if (!was_printed) {
-    print(stderr, "tornasole: cannot write the report\n");
-    return kFailed;
-  }
-  return is_sound ? kSound : kBadUse;
+  const int code = is_sound ? kSound : kBadUse;
+  if (arguments.as_json) return answer(to_json(report), code);
+  if (is_sound) return answer(to_text(report, Style::of(stdout)), code);
+  print(stderr, errors_to_text(report, Style::of(stderr)));
+  return code;
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ class ReportMaker {
   }
   void check(const Config& config, const std::string& key, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
-      if (!checked_.insert(pattern).second) continue;
+      if (!checked_.insert({key, pattern}).second) continue;  // a schedule is there once for each mode
       if (const auto compiled = pattern::Pattern::compile(pattern); !compiled) {
         problems_.add(place_of(config, key), compiled.error());
       }
@@ -255,7 +255,7 @@ class ReportMaker {
   const ReportRequest& request_;
   ConfigReport& report_;
   config::Problems problems_;
-  std::set<std::string> checked_;
+  std::set<std::pair<std::string, std::string>> checked_;  // key and pattern
 };
 
 }  // namespace

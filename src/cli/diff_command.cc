@@ -55,13 +55,13 @@ std::string first_text(const tools::FirstDifference& first, const Style& style) 
 std::string tensors_text(const tools::DiffReport& report, bool shows_all, const Terminal& terminal) {
   using Align = TableText::Align;
   TableText table({{"tensor", Align::kLeft, true},
-                   {"compared", Align::kRight},
+                   {"compared", Align::kRight, false, 1},
                    {"different", Align::kRight},
-                   {"elements", Align::kRight},
+                   {"elements", Align::kRight, false, 2},
                    {"first", Align::kRight},
                    {"max abs", Align::kRight},
                    {"max rel", Align::kRight},
-                   {"max ulp", Align::kRight}});
+                   {"max ulp", Align::kRight, false, 3}});
   std::size_t listed = 0;
   std::size_t left_out = 0;
   for (const tools::TensorDiff& tensor : report.tensors) {
@@ -86,22 +86,30 @@ std::string tensors_text(const tools::DiffReport& report, bool shows_all, const 
   return text;
 }
 
+// "TRAIN 2, 4, EVAL 1, ... (17)".
+std::string steps_text(const tools::Mismatch& mismatch) {
+  std::string text;
+  std::optional<Mode> mode;
+  for (const ModeStep step : mismatch.steps) {
+    if (!text.empty()) text += ", ";
+    if (step.mode != mode && step.mode != Mode::kGlobal) text += std::string(mode_name(step.mode)) + " ";
+    text += fmt::format("{}", step.number);
+    mode = step.mode;
+  }
+  const auto listed = static_cast<std::int64_t>(mismatch.steps.size());
+  return mismatch.step_count > listed ? text + fmt::format(", ... ({})", mismatch.step_count) : text;
+}
+
 std::string mismatches_text(const tools::DiffReport& report, bool shows_all, const Terminal& terminal) {
   if (report.mismatches.empty()) return "";
   TableText table({{"not alike"}, {"tensor", TableText::Align::kLeft, true}, {"steps"}, {"what"}});
   const std::size_t count = shows_all ? report.mismatches.size() : std::min(report.mismatches.size(), kListed);
   for (std::size_t i = 0; i < count; ++i) {
     const tools::Mismatch& mismatch = report.mismatches[i];
-    std::vector<std::int64_t> steps;
-    for (const ModeStep step : mismatch.steps) steps.push_back(step.number);
-    std::string text = fmt::format("{}", fmt::join(steps, ", "));
-    if (mismatch.step_count > static_cast<std::int64_t>(steps.size())) {
-      text += fmt::format(", ... ({})", mismatch.step_count);
-    }
     table.add(
         {{std::string(tools::mismatch_kind_name(mismatch.kind)), mismatch.is_difference ? Tone::kError : Tone::kPlain},
          {mismatch.tensor},
-         {text},
+         {steps_text(mismatch)},
          {mismatch.what}});
   }
   std::string text = "\n" + table.text(terminal);
@@ -198,7 +206,10 @@ Result<tools::DiffReport> compare(const DiffArguments& arguments) {
     warn_of_damage(a);
     warn_of_damage(b);
   }
-  return tools::diff(a, b, options);
+  TORNASOLE_TRY(tools::DiffReport report, tools::diff(a, b, options));
+  report.path_a = arguments.dir;  // as they were named
+  report.path_b = arguments.other;
+  return report;
 }
 
 int diff_trials(const DiffArguments& arguments) {
@@ -237,8 +248,7 @@ void add_diff_command(CLI::App& app, int* exit_code) {
       ->add_option("--tolerance", arguments->tolerances,
                    "Of tensors with PATTERN in their name: PATTERN=rel:1e-5,abs:1e-8,ulp:4 or PATTERN=exact")
       ->type_name("RULE")
-      ->take_all()
-      ->expected(1);
+      ->allow_extra_args(false);
   add_mode(command, arguments.get());
   add_step_range(command, &arguments->range);
   command->add_flag("--global-steps", arguments->options.align_global_steps, "Align by global step, not mode step");

@@ -31,7 +31,7 @@ int dump_trial(const DumpArguments& arguments) {
       },
       &is_open);
   if (!status) return fail(status.error(), false);  // standard output is what failed
-  return answer("\n", is_open ? kSound : kFailed);
+  return is_open ? kSound : kFailed;
 }
 
 }  // namespace

@@ -105,8 +105,7 @@ void add_export_command(CLI::App& app, int* exit_code) {
   for (std::size_t i = 0; i < kStatCount; ++i) names.emplace_back(stat_name(static_cast<Stat>(i)));
   command->add_option("--stat", arguments->stats, "csv: this statistic of each value instead of its elements")
       ->check(CLI::IsMember(names))
-      ->take_all()
-      ->expected(1);
+      ->allow_extra_args(false);
   add_mode(command, arguments.get());
   add_worker(command, arguments.get());
   add_step_range(command, &arguments->range);

@@ -44,14 +44,14 @@ std::string looked_at(const tools::FirstBadReport& report) {
 }
 
 std::string last_good_text(const tools::LastGood& good, const Trial& trial) {
-  std::string text = fmt::format("  last good  step {}", step_text(trial, good.global_step));
+  std::string text = fmt::format("step {}", step_text(trial, good.global_step));
   for (const Stat stat : {Stat::kMin, Stat::kMax, Stat::kMean, Stat::kStd, Stat::kL2, Stat::kAbsMax}) {
     if (const auto value = good.stats[stat]) text += fmt::format("  {} {}", stat_name(stat), number_text(*value));
   }
   for (const auto& [reduction, value] : good.reductions) {
     text += fmt::format("  {} {}", reduction_name(reduction), number_text(value));
   }
-  return text + "\n";
+  return text;
 }
 
 std::string report_text(const tools::FirstBadReport& report, const Trial& trial, const Terminal& terminal) {
@@ -69,9 +69,9 @@ std::string report_text(const tools::FirstBadReport& report, const Trial& trial,
       align({{"step", step_text(trial, first.global_step)},
              {"worker", first.worker},
              {"position", place_text(first)},
-             {"value", fmt::format("{} {}: {}", dtype_name(first.dtype), first.shape.to_string(), bad_counts(first))}},
+             {"value", fmt::format("{} {}: {}", dtype_name(first.dtype), first.shape.to_string(), bad_counts(first))},
+             {"last good", report.last_good ? last_good_text(*report.last_good, trial) : "never"}},
             "  ");
-  text += report.last_good ? last_good_text(*report.last_good, trial) : "  it was never good before\n";
   if (report.same_step_count > 1) {
     text += fmt::format("\nbad at that step, in the order they were saved ({})\n", report.same_step_count);
     TableText table({{"tensor", TableText::Align::kLeft, true}, {"worker"}, {"first at"}, {"bad"}});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tornasole::cli {
 namespace {
@@ -21,10 +22,7 @@ double round_step(double step) noexcept {
 std::string label_of(double value, double step) {
   if (std::fabs(value) < step * 1e-6) return "0";
   const double magnitude = std::fabs(value);
-  if (magnitude >= 1e6 || magnitude < 1e-4) {
-    std::string text = fmt::format("{:.6g}", value);
-    return text;
-  }
+  if (magnitude >= 1e6 || magnitude < 1e-4) return fmt::format("{:.6g}", value);
   const int places = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 12);
   std::string text = fmt::format("{:.{}f}", value, places);
   if (text.find('.') != std::string::npos) {

@@ -3,8 +3,6 @@
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 
-#include <cstring>
-
 namespace tornasole::cli {
 namespace {
 

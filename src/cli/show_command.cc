@@ -246,7 +246,8 @@ void add_show_command(CLI::App& app, int* exit_code) {
   add_stat(command, "--stat", &arguments->stat, "What is plotted over the steps");
   command->add_flag("--log", arguments->is_log, "Plot on a logarithmic scale");
   command->add_option("--only", arguments->parts, "Only these parts of the answer")
-      ->check(CLI::IsMember({"stats", "values", "histogram", "plot"}));
+      ->check(CLI::IsMember({"stats", "values", "histogram", "plot"}))
+      ->allow_extra_args(false);
   command->add_flag("--full", arguments->is_full, "Print every value, however many");
   add_json(command, arguments.get());
   command->footer(

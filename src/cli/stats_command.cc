@@ -78,16 +78,35 @@ void sort_rows(std::vector<StatsRow>* rows, Stat stat, bool ascending) {
   });
 }
 
+// Which columns a narrow terminal loses first; NaN and Inf are always there.
+int expendable(Stat stat) noexcept {
+  switch (stat) {
+    case Stat::kCount: return 8;
+    case Stat::kZeros: return 7;
+    case Stat::kL2: return 5;
+    case Stat::kStd: return 4;
+    case Stat::kMin: return 3;
+    case Stat::kMax: return 2;
+    default: return 0;
+  }
+}
+
 std::string rows_text(const std::vector<StatsRow>& rows, std::optional<Stat> sort, const Terminal& terminal) {
   std::vector<Stat> shown(kShownStats.begin(), kShownStats.end());
   if (sort && std::find(shown.begin(), shown.end(), *sort) == shown.end()) shown.push_back(*sort);
   const bool has_workers =
       std::any_of(rows.begin(), rows.end(), [&](const StatsRow& row) { return row.worker != rows.front().worker; });
   using Align = TableText::Align;
-  std::vector<TableText::Column> columns = {
-      {" "}, {"tensor", Align::kLeft, true}, {"step", Align::kRight}, {"dtype"}, {"shape"}};
+  std::vector<TableText::Column> columns = {{" "},
+                                            {"tensor", Align::kLeft, true},
+                                            {"step", Align::kRight, false, 1},
+                                            {"dtype", Align::kLeft, false, 9},
+                                            {"shape", Align::kLeft, false, 6}};
   if (has_workers) columns.push_back({"worker"});
-  for (const Stat stat : shown) columns.push_back({std::string(stat_name(stat)), Align::kRight});
+  for (const Stat stat : shown) {
+    const bool is_asked_for = sort == stat;
+    columns.push_back({std::string(stat_name(stat)), Align::kRight, false, is_asked_for ? 0 : expendable(stat)});
+  }
   TableText table(columns);
   for (const StatsRow& row : rows) {
     const bool is_bad = has_non_finite(row.numbers) || !row.problem.empty();

@@ -22,6 +22,7 @@ class TableText {
     std::string heading;
     Align align = Align::kLeft;
     bool gives_way = false;  // its cells lose their middle when the line would be too long
+    int expendable = 0;      // left out where that is not enough, the highest first; 0: never
   };
 
   explicit TableText(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -32,7 +33,8 @@ class TableText {
   std::string text(const Terminal& terminal, std::string_view indent = "") const;
 
  private:
-  std::vector<std::size_t> widths(const Terminal& terminal, std::size_t indent) const;
+  // Of each column; 0 for one that is left out.
+  std::vector<std::size_t> widths(std::size_t room) const;
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };

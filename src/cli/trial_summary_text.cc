@@ -148,11 +148,11 @@ std::string summary_json(const TrialSummary& summary) {
 std::string overview_text(const std::vector<TrialSummary>& summaries, const Terminal& terminal) {
   TableText table({{"trial", Align::kLeft, true},
                    {"state"},
-                   {"workers", Align::kRight},
-                   {"modes"},
+                   {"workers", Align::kRight, false, 4},
+                   {"modes", Align::kLeft, false, 3},
                    {"steps", Align::kRight},
-                   {"last", Align::kRight},
-                   {"tensors", Align::kRight},
+                   {"last", Align::kRight, false, 1},
+                   {"tensors", Align::kRight, false, 2},
                    {"size", Align::kRight}});
   for (const TrialSummary& summary : summaries) {
     std::vector<std::string_view> modes;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMaxCollectionsBytes = std::uint64_t{64} << 20;
 constexpr std::int64_t kMaxWorkers = 65'536;
+// One number in one file must not make a directory of files.
+constexpr std::int64_t kMaxAddedWorkers = 1024;
 
 Status write_file(store::Store& store, std::string_view path, ByteView content, bool replace) {
   TORNASOLE_TRY(const auto file, store.create(path));
@@ -66,6 +68,8 @@ void PartRepair::problem(const std::string& path, const Error& error) {
 
 Status PartRepair::run() {
   for (const Damage& unlisted : files_.unlisted) problem(unlisted.path, {.message = unlisted.what});
+  // Without a full listing, a published file could be taken for one that is missing, or for nobody's.
+  if (!files_.unlisted.empty()) return {};
   TORNASOLE_CHECK(read_published_indices());
   TORNASOLE_CHECK(finish_index_files());
   TORNASOLE_CHECK(salvage_event_files());
@@ -231,6 +235,11 @@ Status PartRepair::write_missing_collections() {
   wanted.insert(present.begin(), present.end());
   content.num_workers =
       std::clamp(std::max(content.num_workers, static_cast<std::int64_t>(wanted.size())), std::int64_t{1}, kMaxWorkers);
+  if (content.num_workers - static_cast<std::int64_t>(wanted.size()) > kMaxAddedWorkers) {
+    problem("collections", invalid_error("{} workers are claimed and {} are there; at most {} are added",
+                                         content.num_workers, wanted.size(), kMaxAddedWorkers));
+    return {};
+  }
   for (std::int64_t n = 0; static_cast<std::int64_t>(wanted.size()) < content.num_workers; ++n) {
     wanted.insert(fmt::format("worker_{}", n));
   }

@@ -3,6 +3,7 @@
 //   usage: cli_trial_writer hook-names DIR    the names of kNames through the public hook, which refuses some
 //          cli_trial_writer raw-names DIR     all of them through the encoders, as tensor, collection and worker
 //          cli_trial_writer sick DIR          a run with NaN and infinities
+//          cli_trial_writer healthy DIR       the same without them, its weight a little off from step 2 on
 //          cli_trial_writer live DIR          a run that does what standard input says: step, fail, end; else it dies
 //          cli_trial_writer large DIR         ten thousand values, for progress bars
 
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "format/collections_file.h"
 #include "format/event.h"
 #include "format/index.h"
@@ -82,7 +84,8 @@ void write_file(const std::string& dir, const std::string& path, std::string_vie
 void write_raw_step(const std::string& dir, std::int64_t number, const std::string& worker) {
   std::string events;
   format::Index index{.mode = Mode::kTrain, .mode_step = number, .event_file = format::event_path(number, worker)};
-  for (const std::string& name : hostile_names()) {
+  for (const std::string& hostile : hostile_names()) {
+    const std::string name = replace_bad_utf8(hostile);  // no encoder takes others
     const std::vector<float> values = {static_cast<float>(number), 1, 2};
     const std::uint64_t size = values.size() * sizeof(float);
     const auto event =
@@ -119,7 +122,7 @@ int write_raw(const std::string& dir) {
   return 0;
 }
 
-int write_sick(const char* dir) {
+int write_sick(const char* dir, bool is_healthy) {
   auto hook = Hook::open({.out_dir = dir, .save_config = {.save_interval = 1}, .save_all = true, .log = nullptr});
   if (!hook) return fail(hook.error().message);
   const float inf = std::numeric_limits<float>::infinity();
@@ -127,8 +130,13 @@ int write_sick(const char* dir) {
     auto step = hook->begin_step(Mode::kTrain);
     const auto x = static_cast<float>(i);
     step.save("healthy", std::vector<float>{x, x + 1, x + 2});
-    step.save("weight", std::vector<float>{1, i < 4 ? x : NAN, i < 5 ? 3 : -inf});
-    step.save("loss", i < 4 ? 1 / (x + 1) : i == 4 ? inf : NAN);
+    if (is_healthy) {
+      step.save("weight", std::vector<float>{1, i < 2 ? x : x + 0.01F, 3});
+      step.save("loss", 1 / (x + 1));
+    } else {
+      step.save("weight", std::vector<float>{1, i < 4 ? x : NAN, i < 5 ? 3 : -inf});
+      step.save("loss", i < 4 ? 1 / (x + 1) : i == 4 ? inf : NAN);
+    }
   }
   if (auto closed = hook->close(); !closed) return fail(closed.error().message);
   return 0;
@@ -174,9 +182,10 @@ int main(int count, char** arguments) {
     const std::string_view what = arguments[1];
     if (what == "hook-names") return write_through_hook(arguments[2]);
     if (what == "raw-names") return write_raw(arguments[2]);
-    if (what == "sick") return write_sick(arguments[2]);
+    if (what == "sick") return write_sick(arguments[2], false);
+    if (what == "healthy") return write_sick(arguments[2], true);
     if (what == "live") return write_live(arguments[2]);
     if (what == "large") return write_large(arguments[2]);
   }
-  return fail("usage: cli_trial_writer hook-names|raw-names|sick|live|large DIR");
+  return fail("usage: cli_trial_writer hook-names|raw-names|sick|healthy|live|large DIR");
 }

@@ -34,13 +34,14 @@ class Examples(ProgramTest):
                 os.utime(os.path.join(root, name), (time.time() - 3600,) * 2)
 
     def output_of(self, command):
-        # `ls` shows bytes, which differ between runs of our own writer: it is not among the runs until it is needed.
-        sick = os.path.join(self.directory, "runs", "sick")
-        if "runs/sick" in command:
-            if not os.path.exists(sick):
-                subprocess.run([WRITER, "sick", sick], check=True, env=environment(), timeout=120)
-        elif os.path.exists(sick):
-            shutil.rmtree(sick)
+        # `ls runs` shows bytes, which differ between runs of our own writer: those are there only when named.
+        for kind in ("sick", "healthy"):
+            run = os.path.join(self.directory, "runs", kind)
+            if f"runs/{kind}" in command:
+                if not os.path.exists(run):
+                    subprocess.run([WRITER, kind, run], check=True, env=environment(), timeout=120)
+            elif os.path.exists(run):
+                shutil.rmtree(run)
         path = os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]
         result = subprocess.run(
             ["sh", "-c", command],

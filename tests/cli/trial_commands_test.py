@@ -38,6 +38,9 @@ GOLDENS = {
     "tail_chosen": ["tail", MLP, "weight", "--stat", "l2", "--mode", "train", "-n", "2"],
     "first_bad_none": ["first-bad", MLP],
     "first_bad_found": ["first-bad", "core_types/trial"],
+    "diff_equal": ["diff", MLP, MLP],
+    "diff_mismatches": ["diff", MLP, "pytorch_reductions/trial", "Net_fc1"],
+    "diff_global": ["diff", MLP, "pytorch_reductions/trial", "^Cross", "--global-steps", "--rel", "0.5"],
     "verify_sound": ["verify", MLP],
     "verify_damaged": ["verify", "corrupt/event_cut/trial"],
     "verify_missing": ["verify", "corrupt/event_missing/trial"],
@@ -127,7 +130,7 @@ class Json(ProgramTest):
 class WrongUse(ProgramTest):
     COMMANDS = {
         "ls": [], "show": ["x"], "stats": [], "plot": ["x", "-o", "x.svg"], "tail": ["--timeout", "0", "--poll", "0.01"],
-        "first-bad": [], "dump": [], "verify": [], "repair": [],
+        "first-bad": [], "dump": [], "verify": [], "repair": [], "diff": ["other"], "export": ["-o", "x.csv"],
     }
 
     def test_paths_that_are_no_trial(self):
@@ -230,6 +233,75 @@ class WrongUse(ProgramTest):
                 for word in ("Usage: tornasole " + " ".join(command), "Example:", "Exit codes:", f"tornasole {command[0]}"):
                     self.assertIn(word, result.stdout)
                 self.assertLessEqual(max(map(len, result.stdout.splitlines())), 110)
+
+
+class Diff(ProgramTest):
+    def test_exit_codes_tolerances_and_page(self):
+        healthy, sick = self.written("healthy"), self.written("sick")
+        self.assertEqual(self.run_program("diff", healthy, healthy).returncode, 0)
+        report = self.run_program("diff", healthy, sick, "--json")
+        self.assertEqual(report.returncode, 1)
+        first = strict_json(report.stdout)["first"]
+        self.assertEqual((first["tensor"], first["global_step_a"], first["index"]), ("weight", 2, [1]))
+        for arguments, code in (
+            (["--to-step", "2"], 0),
+            (["--to-step", "4"], 1),
+            (["--to-step", "4", "--rel", "0.01"], 0),
+            (["--to-step", "4", "--abs", "0.011"], 0),
+            (["--to-step", "4", "--tolerance", "weight=abs:0.011"], 0),
+            (["--to-step", "4", "--tolerance", "loss=abs:1", "--tolerance", "weight=abs:0.001"], 1),
+            (["loss", "--to-step", "4"], 0),
+            (["--rel", "1"], 1),  # NaN is near nothing
+        ):
+            with self.subTest(arguments):
+                self.assertEqual(self.run_program("diff", healthy, sick, *arguments).returncode, code)
+        for arguments in (["--rel", "-1"], ["--tolerance", "loss"], ["--tolerance", "(=abs:1"], ["--ulp", "x"]):
+            with self.subTest(arguments):
+                self.assertEqual(self.run_program("diff", healthy, sick, *arguments).returncode, 2)
+        page = os.path.join(os.path.dirname(sick), "page.html")
+        self.assertEqual(self.run_program("diff", healthy, sick, "--html", page).returncode, 1)
+        with open(page, encoding="utf-8") as file:
+            self.assertIn("weight", file.read())
+
+
+class Export(ProgramTest):
+    def test_forms(self):
+        healthy = self.written("healthy")
+        out = os.path.dirname(healthy)
+
+        def export(*arguments):
+            return self.run_program("export", healthy, *arguments, cwd=out)
+
+        self.assertEqual(export("loss", "-o", "loss.csv").returncode, 0)
+        with open(os.path.join(out, "loss.csv"), encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 7)
+        again = export("loss", "-o", "loss.csv")
+        self.assertEqual((again.returncode, again.stdout), (2, ""))
+        self.assertEqual(export("loss", "-o", "loss.csv", "--overwrite").returncode, 0)
+        self.assertEqual(export("-o", "stats.csv", "--stat", "l2", "--stat", "mean").returncode, 0)
+        with open(os.path.join(out, "stats.csv"), encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 1 + 3 * 6 * 2)
+        for name in ("all.npz", "all.arrow"):
+            self.assertEqual(export("-o", name).returncode, 0)
+        self.assertEqual(export("-o", "arrays", "--format", "npy").returncode, 0)
+        self.assertTrue(os.path.exists(os.path.join(out, "arrays", "manifest.json")))
+        parquet = export("-o", "all.parquet")
+        self.assertEqual(parquet.returncode, 1)
+        self.assertIn("Python package", parquet.stderr)
+        self.assertEqual(export("-o", "all.xyz").returncode, 2)
+        self.assertEqual(export("-o", "x.csv", "nothing_like_it").returncode, 2)
+
+
+class Dump(ProgramTest):
+    def test_it_is_what_the_fixture_says(self):
+        dumped = strict_json(self.run_program("dump", MLP, cwd=FIXTURES).stdout)
+        expected = expected_of("pytorch_mlp")
+        self.assertEqual(dumped["trial"]["tensor_names"], expected["trial"]["tensor_names"])
+        hashes = [
+            [e["value"]["sha256"] for t in document["tensors"] for e in t["entries"] if e["value"]["status"] == "ok"]
+            for document in (dumped, expected)
+        ]
+        self.assertEqual(hashes[0], hashes[1])
 
 
 class Repair(ProgramTest):

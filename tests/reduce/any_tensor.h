@@ -115,7 +115,8 @@ class TensorMaker {
       bits = (one ^ (any & ((std::uint64_t{1} << wobble) - 1))) | (below(2) == 0 ? sign : 0);
       if (values == Values::kMixed && below(8) == 0) bits = below(2) == 0 ? 0 : sign;
     }
-    std::memcpy(at, &bits, size);
+    const std::uint64_t words[2] = {bits, bits >> 7};  // the second is that of complex128
+    std::memcpy(at, words, size);
   }
   std::mt19937 random_;
 };

@@ -4,98 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
-#include <memory>
-
-#include "base/clock.h"
-#include "base/errors.h"
-#include "capture/run_directory.h"
 #include "store/memory/memory_store.h"
-#include "support/forwarding_store.h"
-#include "tools/made_trial.h"
+#include "tools/dead_runs.h"
 
 namespace tornasole::tools {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
-
-using Files = std::map<std::string, Bytes>;
-
-Files files_of(store::Store& store) {
-  Files files;
-  const auto entries = store.list("", /*recursive=*/true);
-  EXPECT_TRUE(entries.ok());
-  for (const store::Entry& entry : *entries) files[entry.path] = *store.read_all(entry.path, std::uint64_t{1} << 31);
-  return files;
-}
-
-format::ProcessIdentity dead_process() {
-  format::ProcessIdentity process = capture::this_process();
-  process.start += 1;  // the same number, but of another process that was before
-  return process;
-}
-
-void write_health(MadeTrial& trial, const format::ProcessIdentity& process,
-                  format::RunState state = format::RunState::kRunning, const std::string& worker = "worker_0") {
-  format::Health health;
-  health.process = process;
-  health.state = state;
-  health.run_id = "r";
-  health.due = 5;
-  health.committed = 2;
-  health.last_committed = 1;
-  trial.write(format::health_path(worker), format::encode_health(health));
-}
-
-MadeStep sample_step(std::int64_t step, const std::string& worker = "worker_0") {
-  return {.step = step,
-          .values = {{"a", tensor_of<float>({1, 2, 3})}, {"b", tensor_of<double>({4})}, {"c", tensor_of<float>({5})}},
-          .mode = Mode::kEval,
-          .mode_step = step * 2,
-          .worker = worker};
-}
-
-// A run that died: steps 0 and 1 published, the claim and a health file that says running.
-void make_dead(MadeTrial& trial) {
-  trial.collections();
-  trial.step(sample_step(0));
-  trial.step(sample_step(1));
-  trial.write(std::string(format::kClaimPath), format::encode_claim(dead_process()));
-  write_health(trial, dead_process());
-}
-
-RepairOptions no_waiting() {
-  RepairOptions options;
-  options.sleep = [](double) {};
-  return options;
-}
-
-Result<format::Index> index_at(MadeTrial& trial, std::int64_t step) {
-  return format::decode_index(trial.read(format::index_path(step, "worker_0")));
-}
-
-// Whatever was published before is there unchanged, the result is sound, and a second repair finds nothing.
-void expect_good_repair(store::Store& store, const Files& before) {
-  const Files after = files_of(store);
-  for (const auto& [path, content] : before) {
-    const bool may_change = path.ends_with(".tmp") || path.ends_with("_health.json") || path.ends_with("claim.smd");
-    if (may_change) continue;
-    ASSERT_TRUE(after.contains(path)) << path;
-    EXPECT_EQ(after.at(path), content) << path;
-  }
-  for (const auto& [path, content] : after) EXPECT_FALSE(path.ends_with(".tmp")) << path;
-  const auto verified = verify(store, {.path = "t"});
-  ASSERT_TRUE(verified.ok());
-  EXPECT_TRUE(verified->is_sound_with_attempts());
-  EXPECT_TRUE(verified->debris.empty());
-  const auto again = repair(store, no_waiting());
-  ASSERT_TRUE(again.ok()) << again.error().message;
-  EXPECT_TRUE(again->changes_nothing());
-  EXPECT_EQ(files_of(store), after);
-}
 
 TEST(Repair, WholeRecordsOfTheOpenStepArePublishedAsPartial) {
   store::MemoryStore store;
@@ -254,6 +169,31 @@ TEST(Repair, MissingCollectionsFilesAreWritten) {
   }
 }
 
+TEST(Repair, WhatCannotBeListedIsLeftAlone) {
+  store::MemoryStore store;
+  MadeTrial trial(store);
+  write_health(trial, dead_process());
+  trial.write("index", "a file in place of the directory");
+  trial.write(format::event_path(0, "worker_0"), MadeTrial::encode(sample_step(0)).events);
+  const Files before = files_of(store);
+  const auto report = repair(store, no_waiting());
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_TRUE(report->changes_nothing());
+  EXPECT_EQ(report->problems.count, 1);
+  EXPECT_EQ(files_of(store), before);
+}
+
+TEST(Repair, OneNumberInAFileMakesNoDirectoryOfFiles) {
+  store::MemoryStore store;
+  MadeTrial trial(store);
+  make_dead(trial);
+  trial.collections(60'000);
+  const auto report = repair(store, no_waiting());
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->problems.count, 1);
+  EXPECT_LT(files_of(store).size(), 20U);
+}
+
 TEST(Repair, ALiveRunIsRefusedByName) {
   struct Case {
     const char* what;
@@ -404,66 +344,6 @@ TEST(Repair, WhatIsNoTrialIsAnError) {
   EXPECT_EQ(repair(store, no_waiting()).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(files_of(store).size(), 1U);
   EXPECT_EQ(repair({.path = testing::TempDir() + "/nowhere_at_all"}).error().code, ErrorCode::kNotFound);
-}
-
-// Every call that changes something fails from the n-th on, as if the repair had been killed there.
-class KilledStore final : public store::ForwardingStore {
- public:
-  KilledStore(std::unique_ptr<store::Store> base, int calls) : ForwardingStore(std::move(base)), rest_(calls) {}
-  bool was_killed() const { return rest_ < 0; }
-
-  Result<std::unique_ptr<store::PendingFile>> create(std::string_view path) override {
-    if (is_dead()) return io_error("killed");
-    return ForwardingStore::create(path);
-  }
-  Status create_exclusive(std::string_view path, ByteView content) override {
-    return is_dead() ? Status(io_error("killed")) : ForwardingStore::create_exclusive(path, content);
-  }
-  Status remove(std::string_view path) override {
-    return is_dead() ? Status(io_error("killed")) : ForwardingStore::remove(path);
-  }
-  Status rename(std::string_view from, std::string_view to) override {
-    return is_dead() ? Status(io_error("killed")) : ForwardingStore::rename(from, to);
-  }
-
- private:
-  bool is_dead() { return --rest_ < 0; }
-  int rest_;
-};
-
-TEST(Repair, KilledAnywhereItCanBeRunAgain) {
-  bool was_killed = true;
-  int points = 0;
-  for (int calls = 0; was_killed; ++calls) {
-    SCOPED_TRACE(calls);
-    store::MemoryStore store;
-    MadeTrial trial(store);
-    make_dead(trial);
-    trial.write_temporary(format::event_path(2, "worker_0"), MadeTrial::encode(sample_step(2)).events);
-    trial.write_temporary(format::index_path(2, "worker_0"), "half");
-    const auto other = MadeTrial::encode(sample_step(3));
-    trial.write(other.index.event_file, other.events);
-    trial.write_temporary(format::index_path(3, "worker_0"), format::encode_index(other.index));
-    const Files before = files_of(store);
-    {
-      KilledStore killed(store.share(), calls);
-      const auto first = repair(killed, no_waiting());
-      was_killed = killed.was_killed();
-      EXPECT_TRUE(first.ok() || was_killed);
-    }
-    // The announcement of the killed process counts as that of this one, which lives.
-    for (const auto& [path, content] : files_of(store)) {
-      if (!path.starts_with("claim-")) continue;
-      ASSERT_TRUE(store.remove(path).ok());
-    }
-    const auto second = repair(store, no_waiting());
-    ASSERT_TRUE(second.ok()) << second.error().message;
-    EXPECT_EQ(index_at(trial, 2)->tensors.size(), 3U);
-    EXPECT_EQ(index_at(trial, 3)->tensors.size(), 3U);
-    expect_good_repair(store, before);
-    ++points;
-  }
-  EXPECT_GT(points, 6);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/json.h"
-#include "sha256.h"
+#include "golden_hash.h"
 #include "tornasole/trial.h"
 
 namespace tornasole::trial {

@@ -1,0 +1,1 @@
+tornasole_fuzz(fuzz_trial SOURCES fuzz_trial.cc LINKS trial)

@@ -1,0 +1,1 @@
+tornasole_fuzz(fuzz_verify SOURCES fuzz_verify.cc LINKS tools)
