@@ -59,7 +59,7 @@ class Dump {
     return passed;
   }
 
-  Result<std::vector<std::string>> names_of(NameQuery query) const { return trial_.tensor_names(query); }
+  Result<std::vector<std::string>> names_of(const NameQuery& query) const { return trial_.tensor_names(query); }
 
   Status write_trial() {
     json_.key("trial").begin_object();

@@ -50,8 +50,8 @@ constexpr std::string_view kManifestTail = "\n]}\n";
 // Everything is written below <name>.tmp, which gets its name at the end.
 class NpyDirectoryWriter final : public ExportWriter {
  public:
-  NpyDirectoryWriter(ExportTarget target, const ExportOptions& options, ExportReport* report)
-      : target_(std::move(target)), options_(options), report_(*report), root_(target_.name + ".tmp") {}
+  NpyDirectoryWriter(ExportTarget target, ExportReport* report)
+      : target_(std::move(target)), report_(*report), root_(target_.name + ".tmp") {}
   ~NpyDirectoryWriter() override {
     if (!is_finished_) remove_all();
   }
@@ -116,7 +116,6 @@ class NpyDirectoryWriter final : public ExportWriter {
   }
 
   const ExportTarget target_;
-  const ExportOptions& options_;
   ExportReport& report_;
   const std::string root_;
   std::unique_ptr<store::PendingFile> manifest_;
@@ -158,9 +157,8 @@ class NpzWriter final : public ExportWriter {
 
 }  // namespace
 
-Result<std::unique_ptr<ExportWriter>> make_npy_writer(const ExportTarget& target, const ExportOptions& options,
-                                                      ExportReport* report) {
-  auto writer = std::make_unique<NpyDirectoryWriter>(target, options, report);
+Result<std::unique_ptr<ExportWriter>> make_npy_writer(const ExportTarget& target, ExportReport* report) {
+  auto writer = std::make_unique<NpyDirectoryWriter>(target, report);
   TORNASOLE_CHECK(writer->open());
   return std::unique_ptr<ExportWriter>(std::move(writer));
 }

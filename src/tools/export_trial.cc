@@ -65,7 +65,7 @@ Result<std::unique_ptr<ExportWriter>> make_writer(const ExportTarget& target, co
                                                   ExportReport* report) {
   switch (options.format) {
     case ExportFormat::kCsv: return make_csv_writer(target, options, report);
-    case ExportFormat::kNpy: return make_npy_writer(target, options, report);
+    case ExportFormat::kNpy: return make_npy_writer(target, report);
     case ExportFormat::kNpz: return make_npz_writer(target, options, report);
     case ExportFormat::kArrow: return make_arrow_writer(target, options, report);
     case ExportFormat::kParquet: break;

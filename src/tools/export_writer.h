@@ -43,8 +43,7 @@ struct ExportTarget {
 
 Result<std::unique_ptr<ExportWriter>> make_csv_writer(const ExportTarget& target, const ExportOptions& options,
                                                       ExportReport* report);
-Result<std::unique_ptr<ExportWriter>> make_npy_writer(const ExportTarget& target, const ExportOptions& options,
-                                                      ExportReport* report);
+Result<std::unique_ptr<ExportWriter>> make_npy_writer(const ExportTarget& target, ExportReport* report);
 Result<std::unique_ptr<ExportWriter>> make_npz_writer(const ExportTarget& target, const ExportOptions& options,
                                                       ExportReport* report);
 Result<std::unique_ptr<ExportWriter>> make_arrow_writer(const ExportTarget& target, const ExportOptions& options,

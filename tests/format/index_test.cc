@@ -259,5 +259,51 @@ TEST(Index, ThousandsOfEntriesAreRead) {
   expect_equal(*decoded, index);
 }
 
+// Puts together again what it is shown.
+class Rebuilder final : public IndexVisitor {
+ public:
+  void on_tensor(const Tensor& tensor) override {
+    tensors.push_back({std::string(tensor.name), tensor.offset, tensor.length, tensor.crc});
+  }
+  void on_shape(const ShapeRecord& record) override {
+    shapes.push_back({std::string(record.name), std::string(record.original_name),
+                      std::vector<std::int64_t>(record.shape.begin(), record.shape.end())});
+  }
+  std::vector<IndexEntry> tensors;
+  std::vector<ShapeEntry> shapes;
+};
+
+TEST(Index, OneDecoderShowsTheEntriesOfManyFiles) {
+  const std::string kNames[] = {"plain", "", "quote\"d", "back\\slash", "line\nbreak", "\xE2\x82\xAC", "nul\\u0000"};
+  IndexDecoder decoder;
+  for (int round = 0; round < 3; ++round) {
+    Index index = small_index();
+    index.tensors.clear();
+    for (const std::string& name : kNames) {
+      index.tensors.push_back({name, static_cast<std::uint64_t>(round), 88, 7});
+      index.shapes.push_back({name, name + "!", {round, 2}});
+    }
+    Rebuilder seen;
+    Bytes text = encode_index(index);
+    auto decoded = decoder.decode(text, seen);
+    ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+    EXPECT_TRUE(decoded->tensors.empty() && decoded->shapes.empty());
+    decoded->tensors = seen.tensors;
+    decoded->shapes = seen.shapes;
+    expect_equal(*decoded, index);
+    // A damaged file in between leaves no trace.
+    Bytes cut = text.substr(0, text.size() / 2);
+    EXPECT_FALSE(decoder.decode(cut, seen).ok());
+  }
+}
+
+TEST(Index, AnEscapedKeyIsTheKey) {
+  Bytes text = encode_index(small_index(), false);
+  text.replace(text.find("tensorname"), 1, "\\u0074");
+  const auto decoded = decode_index(text);
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  expect_equal(*decoded, small_index());
+}
+
 }  // namespace
 }  // namespace tornasole::format

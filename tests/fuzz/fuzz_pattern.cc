@@ -8,7 +8,7 @@
 #include "pattern/pattern.h"
 
 using namespace tornasole;
-using namespace tornasole::plan;
+using namespace tornasole::pattern;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
