@@ -82,7 +82,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   const auto opening = Clock::now();
-  const auto trial = tornasole::Trial::open({.path = arguments[2], .timeout_s = 0});
+  const auto trial = tornasole::Trial::open({.path = arguments[2], .timeout_s = 0, .end_delay_s = 0});
   if (!trial) return fail(trial.error());
   const auto measured = measure(job, *trial, opening);
   if (!measured) return fail(measured.error());

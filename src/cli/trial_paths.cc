@@ -15,7 +15,7 @@ constexpr std::size_t kMaxVisited = 100'000;  // directories and files, so that 
 
 class TrialSearch {
  public:
-  TrialSearch(std::vector<std::string>* found, bool* is_cut) : found_(*found), is_cut_(*is_cut) {}
+  TrialSearch(std::vector<std::string>* found, bool* is_cut) : found_(*found), is_cut_(is_cut) {}
 
   void search(const fs::path& dir, int depth) {
     std::error_code error;
@@ -23,7 +23,7 @@ class TrialSearch {
     for (auto it = fs::directory_iterator(dir, fs::directory_options::skip_permission_denied, error);
          !error && it != fs::directory_iterator(); it.increment(error)) {
       if (++visited_ > kMaxVisited) {
-        is_cut_ = true;
+        *is_cut_ = true;
         break;
       }
       std::error_code ignored;
@@ -31,10 +31,10 @@ class TrialSearch {
     }
     std::sort(children.begin(), children.end());
     for (const fs::path& child : children) {
-      if (is_cut_) return;
+      if (*is_cut_) return;
       if (is_trial_directory(child.string())) {
         found_.push_back(child.string());
-        is_cut_ = found_.size() >= kMaxTrials;
+        *is_cut_ = found_.size() >= kMaxTrials;
       } else if (depth < kMaxDepth) {
         search(child, depth + 1);
       }
@@ -43,7 +43,7 @@ class TrialSearch {
 
  private:
   std::vector<std::string>& found_;
-  bool& is_cut_;
+  bool* is_cut_;
   std::size_t visited_ = 0;
 };
 
