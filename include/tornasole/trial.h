@@ -169,7 +169,7 @@ class TORNASOLE_EXPORT TrialTensor {
 class TORNASOLE_EXPORT Trial {
  public:
   // Waits for the collections files of all workers, then loads the index. Reads no values.
-  static Result<Trial> open(TrialOptions options);
+  static Result<Trial> open(const TrialOptions& options);
   Trial(Trial&&) noexcept;
   Trial& operator=(Trial&&) noexcept;
   ~Trial();

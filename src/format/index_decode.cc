@@ -382,7 +382,7 @@ Result<Index> decode_padded(od::parser& parser, simdjson::padded_string_view pad
   if (top.has_tensors && index.event_file.empty()) return corrupt_error("meta has no event_file_name for its tensors");
   if (top.checksum) {
     if (!top.is_checksum_last) return corrupt_error("the key crc32c is not the last one");
-    TORNASOLE_CHECK(check_file_checksum(padded, *top.checksum));
+    TORNASOLE_CHECK(check_file_checksum({padded.data(), padded.size()}, *top.checksum));
     index.is_verified = true;
   }
   return index;

@@ -56,7 +56,7 @@ Trial::Trial(Trial&&) noexcept = default;
 Trial& Trial::operator=(Trial&&) noexcept = default;
 Trial::~Trial() = default;
 
-Result<Trial> Trial::open(TrialOptions options) {
+Result<Trial> Trial::open(const TrialOptions& options) {
   return trial::open_trial(options, config::Environment::from_process(), {});
 }
 

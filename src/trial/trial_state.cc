@@ -97,14 +97,14 @@ Status TrialState::load_index(bool is_final) {
   for (const ForeignFile& file : found.foreign) {
     TORNASOLE_CHECK(meet_damage({.path = file.path, .what = "the name has no step and worker"}));
   }
-  auto failed = load_index_files(*store_, found.files, {.threads = threads_}, &columns_);
+  const auto failed = load_index_files(*store_, found.files, {.threads = threads_}, &columns_);
   const bool has_new_files = failed.size() < found.files.size();
-  const Status sorted_out = sort_out_failures(found.files, std::move(failed), is_final);
+  const Status sorted_out = sort_out_failures(found.files, failed, is_final);
   update_progress(has_new_files);
   return sorted_out;
 }
 
-Status TrialState::sort_out_failures(const std::vector<IndexFile>& files, std::vector<FailedFile> failed,
+Status TrialState::sort_out_failures(const std::vector<IndexFile>& files, const std::vector<FailedFile>& failed,
                                      bool is_final) {
   Status result;
   const double now_s = clock_.wall_seconds();

@@ -104,7 +104,7 @@ class TrialState {
   Status load_collections();
   // With `is_final` nothing is retried later.
   Status load_index(bool is_final);
-  Status sort_out_failures(const std::vector<IndexFile>& files, std::vector<FailedFile> failed, bool is_final);
+  Status sort_out_failures(const std::vector<IndexFile>& files, const std::vector<FailedFile>& failed, bool is_final);
   void update_progress(bool has_new_files);
 
   // trial_waits.cc
