@@ -37,7 +37,12 @@ std::optional<std::string_view> plain_string(std::string_view text) {
 Result<std::string_view> read_string(od::value value, std::string_view what) {
   std::string_view text = value.raw_json_token();
   if (text.starts_with('"')) {
-    if (const auto plain = plain_string(text.substr(1))) return *plain;
+    if (const auto plain = plain_string(text.substr(1))) {
+      // The parser has to step over it here: what it steps over by itself may also be a key, which is no value.
+      od::raw_json_string stepped_over;
+      if (const auto error = value.get_raw_json_string().get(stepped_over); error) return json_error(error, what);
+      return *plain;
+    }
   }
   if (const auto error = value.get_string().get(text); error == simdjson::INCORRECT_TYPE) {
     return corrupt_error("{} is not a string", what);

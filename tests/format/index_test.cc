@@ -164,6 +164,7 @@ TEST(Index, DamageIsNamed) {
       {"nothing", "", "not JSON"},
       {"no object", "[]", "not JSON"},
       {"cut", "{" + meta + ", \"tens", "not JSON"},
+      {"a key where an item is due", "{" + meta + R"(, "x": ["a", "b": 0], "tensor_payload": []})", "not JSON"},
       {"two documents", "{" + meta + ", \"tensor_payload\": []}{}", ""},
       {"text after the end", "{" + meta + ", \"tensor_payload\": []} x", ""},
       {"no meta", R"({"tensor_payload": []})", "no meta"},
