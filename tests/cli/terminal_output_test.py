@@ -32,7 +32,9 @@ class Presentation(ProgramTest):
             for arguments in (["ls", MLP], ["show", MLP, "Net_fc1.weight"], ["stats", MLP], ["stats", MLP, "--sort", "l1"]):
                 with self.subTest(f"{columns} {arguments[0]}"):
                     text = OWN_SEQUENCES.sub(b"", self.on_terminal(*arguments, columns=columns)[1]).decode("utf-8")
-                    self.assertLessEqual(max(map(len, text.splitlines())), columns)
+                    # A path is there to be copied: it stays whole, and the terminal wraps it.
+                    lines = [line for line in text.splitlines() if not line.endswith(os.path.abspath(MLP))]
+                    self.assertLessEqual(max(map(len, lines)), columns)
 
     def test_long_names_lose_their_middle(self):
         path = self.written("hook-names")
