@@ -17,10 +17,15 @@ foreach(folder ${folders})
 endforeach()
 list(REMOVE_DUPLICATES libraries)
 
-add_library(tornasole SHARED ${objects})
+# What one file that holds the engine is made of: this library, and the Python module.
+add_library(tornasole_objects INTERFACE)
+target_sources(tornasole_objects INTERFACE ${objects})
+target_link_libraries(tornasole_objects INTERFACE ${libraries} Threads::Threads)
+
+add_library(tornasole SHARED)
 add_library(tornasole::tornasole ALIAS tornasole)
 set(exports "${PROJECT_SOURCE_DIR}/cmake/tornasole.exports")
-target_link_libraries(tornasole PRIVATE $<BUILD_INTERFACE:tornasole_flags> ${libraries} Threads::Threads)
+target_link_libraries(tornasole PRIVATE $<BUILD_INTERFACE:tornasole_flags> $<BUILD_INTERFACE:tornasole_objects>)
 target_link_options(tornasole PRIVATE -Wl,--exclude-libs,ALL -Wl,--version-script=${exports})
 target_include_directories(tornasole INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -1,0 +1,67 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/arrays.h"
+#include "bindings/bindings.h"
+#include "bindings/python_errors.h"
+#include "tornasole/stats.h"
+
+namespace tornasole::python {
+namespace {
+
+namespace nb = nanobind;
+
+// Counts and positions are whole numbers.
+bool is_count(Stat stat) noexcept { return stat == Stat::kCount || (stat >= Stat::kZeros && stat <= Stat::kAtMax); }
+
+StatSet parse_names(const std::optional<std::vector<std::string>>& names) {
+  if (!names) return StatSet::all();
+  StatSet wanted;
+  for (const std::string& name : *names) {
+    const std::optional<Stat> stat = parse_stat(name);
+    if (!stat) {
+      std::string known;
+      for (std::size_t i = 0; i < kStatCount; ++i) {
+        known += (i == 0 ? "" : ", ") + std::string(stat_name(static_cast<Stat>(i)));
+      }
+      raise({ErrorCode::kInvalid, "no statistic is called '" + name + "'; there are " + known, ErrorKind::kValue});
+    }
+    wanted.add(*stat);
+  }
+  return wanted;
+}
+
+nb::dict stats_of(nb::handle array, const std::optional<std::vector<std::string>>& names) {
+  const StatSet wanted = parse_names(names);
+  const BorrowedArray borrowed(array);
+  std::optional<Result<Stats>> computed;
+  {
+    const nb::gil_scoped_release unlocked;
+    computed = stats(borrowed.view(), wanted);
+  }
+  const Stats result = value_of(std::move(*computed));
+  nb::dict out;
+  for (std::size_t i = 0; i < kStatCount; ++i) {
+    const auto stat = static_cast<Stat>(i);
+    const std::optional<double> value = result[stat];
+    if (!value) continue;
+    const std::string name(stat_name(stat));
+    if (is_count(stat)) {
+      out[name.c_str()] = static_cast<std::int64_t>(*value);
+    } else {
+      out[name.c_str()] = *value;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_stats(nb::module_& module) {
+  module.def("stats", &stats_of, nb::arg("array"), nb::arg("names") = nb::none(),
+             "Statistics of an array in one read, as a dict; `names` chooses, None is all of them.");
+}
+
+}  // namespace tornasole::python

@@ -1,0 +1,12 @@
+#pragma once
+
+// The parts of the module tornasole._engine, one per public header.
+
+#include <nanobind/nanobind.h>
+
+namespace tornasole::python {
+
+void bind_hook(nanobind::module_& module);   // hook.h, options.h, model.h
+void bind_stats(nanobind::module_& module);  // stats.h
+
+}  // namespace tornasole::python

@@ -1,0 +1,13 @@
+// tornasole._engine: the engine as Python sees it. What users call is in the package around it.
+
+#include <nanobind/nanobind.h>
+
+#include "bindings/bindings.h"
+#include "tornasole/c.h"
+
+NB_MODULE(_engine, module) {
+  module.doc() = "The engine. Users import tornasole, not this.";
+  module.attr("__version__") = tornasole_version();
+  tornasole::python::bind_hook(module);
+  tornasole::python::bind_stats(module);
+}

@@ -1,0 +1,13 @@
+"""The command ``tornasole``: the native program's subcommands, and those that need Python."""
+
+import os
+import sys
+
+
+def main():
+    program = os.path.join(os.path.dirname(__file__), "bin", "tornasole")
+    os.execv(program, [program, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
