@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/forwarding_store.h"
 #include "trial_world.h"
 
 namespace tornasole::trial {
@@ -12,6 +13,55 @@ using testing::HasSubstr;
 
 const format::ProcessIdentity kHere{.host = "here", .pid = 7, .start = 70};
 const format::ProcessIdentity kElsewhere{.host = "elsewhere", .pid = 8, .start = 80};
+
+// A directory that grows while it is read: the first listing after `miss` was set shows all but that path.
+class GrowingStore final : public store::ForwardingStore {
+ public:
+  GrowingStore(std::unique_ptr<store::Store> base, std::string* miss) : ForwardingStore(std::move(base)), miss_(miss) {}
+
+  Result<std::vector<store::Entry>> list(std::string_view directory, bool recursive) override {
+    auto entries = ForwardingStore::list(directory, recursive);
+    if (!entries || !recursive || miss_->empty()) return entries;
+    if (std::erase_if(*entries, [this](const auto& entry) { return entry.path == *miss_; }) > 0) miss_->clear();
+    return entries;
+  }
+
+ private:
+  std::string* miss_;
+};
+
+TEST(Refresh, AStepThatAListingMissedIsNeverPassedOver) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  world.write_steps(0, 2, {"worker_0"});
+  std::string miss;
+  TrialDependencies dependencies = world.dependencies();
+  dependencies.store = std::make_unique<GrowingStore>(std::move(dependencies.store), &miss);
+  auto trial = open_trial({.path = "/trials/world", .timeout_s = 0},
+                          config::Environment(std::map<std::string, std::string>()), std::move(dependencies));
+  ASSERT_TRUE(trial.ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 2));
+  world.write_steps(3, 5, {"worker_0"});
+  miss = format::index_path(4, "worker_0");
+  ASSERT_TRUE(trial->refresh().ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 5));
+  EXPECT_EQ(trial->has_passed_step(global(4)), StepState::kAvailable);
+}
+
+TEST(Refresh, AStepPublishedDuringALookComesWithTheNext) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  world.write_steps(0, 3, {"worker_0"});
+  std::string miss = format::index_path(3, "worker_0");  // the first listing ends before it
+  TrialDependencies dependencies = world.dependencies();
+  dependencies.store = std::make_unique<GrowingStore>(std::move(dependencies.store), &miss);
+  auto trial = open_trial({.path = "/trials/world", .timeout_s = 0},
+                          config::Environment(std::map<std::string, std::string>()), std::move(dependencies));
+  ASSERT_TRUE(trial.ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 2));
+  ASSERT_TRUE(trial->refresh().ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 3));
+}
 
 TEST(Opening, WaitsForTheCollectionsOfAllWorkers) {
   TrialWorld world;
