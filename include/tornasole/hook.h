@@ -77,6 +77,9 @@ class TORNASOLE_EXPORT StepScope {
   bool anything_due() const noexcept { return due_; }
   // Whether this tensor would be saved or watched now, so that a caller can skip making it.
   bool wants(std::string_view name) const noexcept;
+  // Two steps with the same number want the same tensors, so a caller need ask `wants` only once for each number. 0
+  // when nothing is due.
+  std::uint64_t due_set() const noexcept { return due_set_; }
   void end() noexcept;
 
   Mode mode() const noexcept { return mode_; }
@@ -90,6 +93,7 @@ class TORNASOLE_EXPORT StepScope {
   void save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept;
 
   capture::HookState* state_ = nullptr;
+  std::uint64_t due_set_ = 0;
   std::uint64_t serial_ = 0;  // which step of the hook this is; a step that was ended meanwhile takes nothing more
   std::int64_t mode_step_ = 0;
   std::int64_t global_step_ = 0;

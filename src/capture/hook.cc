@@ -83,12 +83,14 @@ StepScope Hook::make_scope(std::optional<Mode> mode, std::optional<std::int64_t>
   scope.mode_step_ = begun.id.mode_step;
   scope.global_step_ = begun.id.global_step;
   scope.due_ = begun.is_due;
+  scope.due_set_ = begun.due_set;
   scope.exceptions_ = std::uncaught_exceptions();
   return scope;
 }
 
 StepScope::StepScope(StepScope&& other) noexcept
     : state_(std::exchange(other.state_, nullptr)),
+      due_set_(other.due_set_),
       serial_(other.serial_),
       mode_step_(other.mode_step_),
       global_step_(other.global_step_),

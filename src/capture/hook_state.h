@@ -67,6 +67,7 @@ class HookState {
   struct Begun {
     StepId id = {};
     bool is_due = false;
+    std::uint64_t due_set = 0;  // see StepScope::due_set
   };
   Begun begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
   void end_step(std::uint64_t serial, bool is_partial) noexcept;
@@ -177,7 +178,8 @@ class HookState {
     bool has_watch = false;
     bool is_recording = false;
     plan::CollectionBits due_next = {};  // at the next step of the mode
-    bool has_keep = false;               // something may have to be kept for that step
+    std::uint64_t due_set = 0;
+    bool has_keep = false;  // something may have to be kept for that step
     std::map<std::pair<std::string, std::string>, ClassSides> classes = {};  // by names of labels and predictions
     std::int64_t bytes = 0;
     std::int64_t waited_ns = 0;
@@ -197,6 +199,7 @@ class HookState {
   void count_step_locked(Mode mode, std::optional<std::int64_t> at);
   void open_step_locked(Mode mode, bool is_jump);
   void precompute_locked();
+  std::uint64_t find_due_set_locked();
   void flush_scalars_locked();
   void flush_late_scalars_locked(std::unique_lock<std::mutex>& lock);
   void write_held_locked(std::unique_lock<std::mutex>& lock);
@@ -290,6 +293,8 @@ class HookState {
   std::int64_t global_step_ = -1;
   std::array<std::int64_t, 4> mode_steps_ = {-1, -1, -1, -1};
   std::uint64_t serial_ = 0;
+  std::map<std::vector<plan::CollectionBits>, std::uint64_t> due_sets_;  // under this plan
+  std::uint64_t last_due_set_ = 0;
   std::uint64_t stream_ = 0;
   std::int64_t last_saved_ = -1;
   OpenStep step_;
