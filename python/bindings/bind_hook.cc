@@ -38,6 +38,7 @@ class PythonHook {
     return step_->anything_due();
   }
   void end_step() { step_.reset(); }
+  std::uint64_t due_set() const noexcept { return step_ ? step_->due_set() : 0; }
   bool wants(std::string_view name) const noexcept { return step_ && step_->anything_due() && step_->wants(name); }
 
   void save(std::string_view name, nb::handle array) {
@@ -91,6 +92,7 @@ void bind_hook(nb::module_& module) {
       .def("begin_step", &PythonHook::begin_step, nb::arg("mode") = nb::none())
       .def("end_step", &PythonHook::end_step)
       .def("wants", &PythonHook::wants)
+      .def("due_set", &PythonHook::due_set)
       .def("save", &PythonHook::save)
       .def("save_input", &PythonHook::save_input)
       .def("save_output", &PythonHook::save_output)

@@ -10,4 +10,5 @@ NB_MODULE(_engine, module) {
   module.attr("__version__") = tornasole_version();
   tornasole::python::bind_hook(module);
   tornasole::python::bind_stats(module);
+  tornasole::python::bind_torch(module);
 }
