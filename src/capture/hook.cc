@@ -108,6 +108,12 @@ void StepScope::end() noexcept {
   due_ = false;
 }
 
+void StepScope::end_partial() noexcept {
+  if (state_ != nullptr) state_->end_step(serial_, /*is_partial=*/true);
+  state_ = nullptr;
+  due_ = false;
+}
+
 void StepScope::save_view(std::string_view name, const TensorView& tensor) noexcept {
   state_->save(serial_, name, tensor);
 }
@@ -191,10 +197,7 @@ Status Collection::set_save_histogram(bool on) {
 }
 std::vector<std::string> Collection::include_regex() const { return state_->collection(name_).include_regex; }
 std::vector<std::string> Collection::exclude_regex() const { return state_->collection(name_).exclude_regex; }
-std::vector<std::string> Collection::tensor_names() const {
-  const auto names = state_->collection(name_).tensor_names;
-  return {names.begin(), names.end()};
-}
+std::vector<std::string> Collection::tensor_names() const { return state_->collection(name_).all_names(); }
 
 // ---- state and end
 
