@@ -77,7 +77,12 @@ class TORNASOLE_EXPORT StepScope {
   bool anything_due() const noexcept { return due_; }
   // Whether this tensor would be saved or watched now, so that a caller can skip making it.
   bool wants(std::string_view name) const noexcept;
+  // Two steps with the same number want the same tensors, so a caller need ask `wants` only once for each number. 0
+  // when nothing is due.
+  std::uint64_t due_set() const noexcept { return due_set_; }
   void end() noexcept;
+  // The same for a step that was interrupted: it is published marked partial.
+  void end_partial() noexcept;
 
   Mode mode() const noexcept { return mode_; }
   std::int64_t number() const noexcept { return mode_step_; }
@@ -90,6 +95,7 @@ class TORNASOLE_EXPORT StepScope {
   void save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept;
 
   capture::HookState* state_ = nullptr;
+  std::uint64_t due_set_ = 0;
   std::uint64_t serial_ = 0;  // which step of the hook this is; a step that was ended meanwhile takes nothing more
   std::int64_t mode_step_ = 0;
   std::int64_t global_step_ = 0;
@@ -125,6 +131,18 @@ class TORNASOLE_EXPORT Collection {
   capture::HookState* state_;
   std::string name_;
 };
+
+// The collections there are from the start, in creation order, and those of them that are always saved.
+TORNASOLE_EXPORT std::vector<CollectionConfig> collections_of(Framework framework,
+                                                              std::string_view framework_version = {});
+TORNASOLE_EXPORT std::vector<std::string> saved_collections_of(Framework framework);
+// What a collection of that name starts with when it is first asked for: mostly nothing.
+TORNASOLE_EXPORT CollectionConfig new_collection(Framework framework, std::string_view name);
+// Whether a schedule saves this step of its mode.
+TORNASOLE_EXPORT bool should_save_step(const SaveConfigMode& config, std::int64_t mode_step,
+                                       Framework framework = Framework::kCpp);
+// Whether a pattern, in the syntax of Python's re, finds a match anywhere in the text. kInvalid for a bad pattern.
+TORNASOLE_EXPORT Result<bool> finds_match(std::string_view pattern, std::string_view text);
 
 // What capture did so far. due_steps = committed_steps + sum of dropped_steps, once the hook is closed.
 struct CaptureReport {
@@ -194,6 +212,25 @@ class TORNASOLE_EXPORT Hook {
   // The collection of that name, created empty if there is none.
   Collection collection(std::string_view name);
   std::vector<std::string> collection_names() const;
+  // Makes the collection what `config` says, created if need be; from the next step on.
+  Status set_collection(const CollectionConfig& config);
+  // What a collection was told; once prepared, completed with the hook's settings. kNotFound if there is none.
+  Result<CollectionConfig> collection_config(std::string_view name) const;
+  // The names that belong to it: those given, and those its patterns have matched.
+  std::vector<std::string> tensor_names(std::string_view collection) const;
+  // Back to the built-in collections. kInvalid once steps have begun.
+  Status reset_collections();
+  // The collection is among those saved, from the next step on.
+  void include_collection(std::string_view name);
+  // What collections have that are prepared from now on and say nothing themselves.
+  Status set_save_config(const SaveConfig& config);
+  Status set_reduction_config(const ReductionConfig& config);
+  // For code that could skip work: whether a tensor would be saved in the open step through the collection or any
+  // other that is due. False before the first step.
+  bool should_save(std::string_view tensor, std::string_view collection) const noexcept;
+  // The saved collections, and those of them that are due in the open step. Empty before the first step.
+  std::vector<std::string> saved_collections() const;
+  std::vector<std::string> due_collections() const;
 
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
@@ -207,6 +244,14 @@ class TORNASOLE_EXPORT Hook {
   std::int64_t step() const noexcept;                // global; -1 before the first
   std::int64_t mode_step(Mode mode) const noexcept;  // -1 before the first
   std::int64_t last_saved_step() const noexcept;     // -1 if none
+  // The options in effect, whatever they came from: defaults filled in, include_collections with the framework's own.
+  HookOptions options() const;
+  // Which run with these checkpoints this is; 0 for the first.
+  std::int64_t training_run() const noexcept;
+  // The first failure of the run, if there was one.
+  std::optional<Error> first_error() const;
+  // Who this process is, if that was not known when the hook was opened. kInvalid once something was written.
+  Status set_worker(std::int64_t rank, std::int64_t world_size);
   const std::string& out_dir() const noexcept;
   const std::string& worker() const noexcept;
   CaptureReport report() const;

@@ -13,6 +13,7 @@
 
 #include "tornasole/export.h"
 #include "tornasole/mode.h"
+#include "tornasole/result.h"
 
 namespace tornasole {
 
@@ -50,6 +51,18 @@ struct ReductionConfig {
   bool operator==(const ReductionConfig&) const = default;
 };
 
+// A collection as a user describes it: what belongs to it, and when and in what form that is saved.
+struct CollectionConfig {
+  std::string name = {};
+  std::vector<std::string> include_regex = {};           // a tensor belongs to it if one of these finds a match,
+  std::vector<std::string> exclude_regex = {};           // and none of these,
+  std::vector<std::string> tensor_names = {};            // or if it is named here
+  std::optional<ReductionConfig> reduction_config = {};  // the hook's
+  std::optional<SaveConfig> save_config = {};            // the hook's; the same for modes that are not in it
+  bool save_histogram = true;
+  bool operator==(const CollectionConfig&) const = default;
+};
+
 // Which built-in collections and patterns apply, and which collections are always saved.
 enum class Framework { kCpp, kPytorch, kMxnet, kTensorflow, kXgboost };
 
@@ -58,6 +71,31 @@ enum class WhenFull { kDrop, kBlock };
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 using LogHook = std::function<void(LogLevel level, std::string_view message)>;
+
+// ---- parts of a configuration, each for itself
+
+// The schedule with every field set but an end that is not there: what was left out has its default. kInvalid for a
+// field that is not allowed.
+TORNASOLE_EXPORT Result<SaveConfigMode> complete_save_config(const SaveConfigMode& fields,
+                                                             Framework framework = Framework::kCpp);
+TORNASOLE_EXPORT Status check_reduction_config(const ReductionConfig& config);
+// "min,l1_norm,abs_max": reductions, norms, then those of the magnitudes, as configuration files list them.
+TORNASOLE_EXPORT std::string reductions_text(const ReductionConfig& config);
+// Adds what such a list names, in any spelling; blanks and empty items are ignored.
+TORNASOLE_EXPORT Status add_reductions(std::string_view text, ReductionConfig* config);
+// The number a text spells: decimal digits, perhaps a sign.
+TORNASOLE_EXPORT Result<std::int64_t> parse_integer(std::string_view text);
+// Another name for a collection becomes its own: bias is biases, searchable_scalars is sm_metrics.
+TORNASOLE_EXPORT std::string_view collection_name(std::string_view name_or_alias) noexcept;
+// Where the configuration file is: `path` if given, else from the environment, else SageMaker's place.
+TORNASOLE_EXPORT std::string find_config_file(const std::string& path = {});
+// False if USE_SMDEBUG says so: no automatic hook. `warning` is set if its text is neither yes nor no.
+TORNASOLE_EXPORT bool is_capture_enabled(std::string* warning = nullptr);
+// TORNASOLE_STRICT=1: no failure is swallowed.
+TORNASOLE_EXPORT bool is_strict();
+// cpp, pytorch, mxnet, tensorflow or xgboost.
+TORNASOLE_EXPORT Result<Framework> framework_of(std::string_view name);
+
 // The default log hook: warnings and errors to standard error, one line each. SMDEBUG_LOG_LEVEL changes the level.
 TORNASOLE_EXPORT void log_to_stderr(LogLevel level, std::string_view message);
 
@@ -106,6 +144,10 @@ struct HookOptions {
   std::optional<std::vector<std::string>> rules = {};      // none
 
   LogHook log = log_to_stderr;  // nullptr is silence
+  // Set: `log` gets everything from this level on, and the SMDEBUG_LOG_ variables are its own affair.
+  std::optional<LogLevel> log_level = {};
+  // What TORNASOLE_STRICT=1 does at the first failure: abort the program, or keep it for Hook::first_error.
+  bool abort_if_strict = true;
 };
 
 }  // namespace tornasole

@@ -89,24 +89,49 @@ TensorView make_view(DType dtype, const void* data, std::span<const std::int64_t
   return {dtype, data, Shape(shape), std::span<const std::int64_t>(bytes.data(), shape.size())};
 }
 
+// The table of C functions that a type may offer as __dlpack_c_exchange_api__ (DLPack 1.2 and later); only what is
+// called here has its type.
+struct ExchangeTable {
+  std::uint32_t major, minor;
+  ExchangeTable* older;
+  void* allocate;
+  void* managed_from_object;
+  void* managed_to_object;
+  int (*tensor_from_object)(void* object, nb::dlpack::dltensor* out);  // borrows; may be null
+  void* current_stream;
+};
+
 // What is needed of PyTorch, once it was imported by somebody. Never destroyed: the interpreter may be gone by then.
 struct Torch {
-  nb::object tensor_type, strided;
+  nb::object tensor_type, parameter_type, strided;
+  int (*tensor_from_object)(void* object, nb::dlpack::dltensor* out) = nullptr;  // null before PyTorch 2.10
   std::vector<std::pair<PyObject*, DType>> dtypes;
   nb::object data_ptr = nb::str("data_ptr"), stride = nb::str("stride"), shape = nb::str("shape"),
              dtype = nb::str("dtype"), is_cpu = nb::str("is_cpu"), layout = nb::str("layout"),
              is_conj = nb::str("is_conj"), is_neg = nb::str("is_neg");
 };
 
+// PyTorch's own function that fills in a DLTensor, for tensors that are of no subclass.
+auto find_exchange(nb::handle tensor_type) -> decltype(Torch::tensor_from_object) {
+  if (!nb::hasattr(tensor_type, "__dlpack_c_exchange_api__")) return nullptr;
+  const nb::object capsule = tensor_type.attr("__dlpack_c_exchange_api__");
+  auto* table = static_cast<ExchangeTable*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (table == nullptr) PyErr_Clear();
+  while (table != nullptr && table->major != 1) table = table->older;
+  return table == nullptr ? nullptr : table->tensor_from_object;
+}
+
 const Torch* find_torch() {
   static Torch* torch = nullptr;
   if (torch != nullptr) return torch;
   PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
-  if (module == nullptr || !nb::hasattr(module, "float32") || !nb::hasattr(module, "Tensor")) return nullptr;
+  if (module == nullptr || !nb::hasattr(module, "nn") || !nb::hasattr(module, "Tensor")) return nullptr;
   auto* made = new Torch;
   const nb::handle handle(module);
   made->tensor_type = handle.attr("Tensor");
+  made->parameter_type = handle.attr("nn").attr("Parameter");
   made->strided = handle.attr("strided");
+  made->tensor_from_object = find_exchange(made->tensor_type);
   constexpr std::pair<const char*, DType> kNames[] = {{"float32", DType::kFloat32},
                                                       {"float64", DType::kFloat64},
                                                       {"int32", DType::kInt32},
@@ -155,6 +180,23 @@ bool read_dims(nb::handle tuple, std::array<std::int64_t, 64>* dims, std::size_t
   return true;
 }
 
+// The quick way; nothing if the tensor needs the slow one.
+std::optional<TensorView> exchanged_view(const Torch& torch, nb::handle array) {
+  nb::dlpack::dltensor tensor;
+  if (torch.tensor_from_object(array.ptr(), &tensor) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  constexpr std::uint8_t kComplexCode = 5;
+  if (tensor.device.device_type != nb::device::cpu::value || tensor.dtype.code == kComplexCode) return std::nullopt;
+  const std::optional<DType> dtype = dlpack_dtype(tensor.dtype);
+  if (!dtype || tensor.ndim < 0 || tensor.ndim > 64) return std::nullopt;
+  if (checked(call_method(array, torch.is_neg)).ptr() == Py_True) return std::nullopt;
+  const auto rank = static_cast<std::size_t>(tensor.ndim);
+  return make_view(*dtype, static_cast<const char*>(tensor.data) + tensor.byte_offset, {tensor.shape, rank},
+                   {tensor.strides, rank}, static_cast<std::int64_t>(dtype_size(*dtype)));
+}
+
 }  // namespace
 
 BorrowedArray::BorrowedArray(nb::handle array) {
@@ -176,6 +218,11 @@ bool BorrowedArray::take_torch(nb::handle array) {
       PyObject_TypeCheck(array.ptr(), reinterpret_cast<PyTypeObject*>(torch->tensor_type.ptr())) == 0) {
     return false;
   }
+  if (torch->tensor_from_object != nullptr &&
+      (array.type().is(torch->tensor_type) || array.type().is(torch->parameter_type))) {
+    view_ = exchanged_view(*torch, array);
+    if (view_) return true;
+  }
   if (attribute(array, torch->is_cpu).ptr() != Py_True || !attribute(array, torch->layout).is(torch->strided)) {
     return false;
   }
@@ -185,10 +232,11 @@ bool BorrowedArray::take_torch(nb::handle array) {
     if (known == type.ptr()) dtype = code;
   }
   if (!dtype) return false;
+  // Bits that PyTorch applies when it computes: the elements in memory are not yet the values.
   if (*dtype == DType::kComplex64 || *dtype == DType::kComplex128) {
-    if (checked(call_method(array, torch->is_conj)).ptr() == Py_True) return false;
+    if (checked(call_method(array, torch->is_conj)).ptr() == Py_True) array = resolved_ = array.attr("resolve_conj")();
   }
-  if (checked(call_method(array, torch->is_neg)).ptr() == Py_True) return false;
+  if (checked(call_method(array, torch->is_neg)).ptr() == Py_True) array = resolved_ = array.attr("resolve_neg")();
   std::array<std::int64_t, 64> shape{};
   std::array<std::int64_t, 64> strides{};
   std::size_t rank = 0;

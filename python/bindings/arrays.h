@@ -32,6 +32,7 @@ class BorrowedArray {
   std::optional<TensorView> view_;
   Py_buffer buffer_{};  // released if it has an owner
   nanobind::ndarray<nanobind::ro> ndarray_;
+  nanobind::object resolved_;  // a tensor made for the view
 };
 
 // The array owns the tensor. bfloat16 and float8 become the types of ml_dtypes if that can be imported, else unsigned

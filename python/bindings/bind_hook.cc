@@ -1,9 +1,14 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +18,9 @@
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/log_queue.h"
+#include "bindings/model_of.h"
+#include "bindings/options_of.h"
 #include "bindings/python_errors.h"
 #include "tornasole/hook.h"
 
@@ -24,10 +32,68 @@ namespace nb = nanobind;
 // From here on it pays to let other threads of Python run while a value is reduced or copied.
 constexpr std::int64_t kUnlockedBytes = 64 << 10;
 
+// Exactly one number: a number, an array of one element, or a list of one of these.
+double scalar_of(nb::handle value, std::string_view name) {
+  if (PyFloat_CheckExact(value.ptr())) return PyFloat_AS_DOUBLE(value.ptr());
+  if ((PyList_Check(value.ptr()) || PyTuple_Check(value.ptr())) && nb::len(value) == 1) {
+    return scalar_of(nb::object(value[0]), name);
+  }
+  if (PyNumber_Check(value.ptr()) != 0 && PyUnicode_Check(value.ptr()) == 0) {
+    const nb::object number = nb::steal(PyNumber_Float(value.ptr()));
+    if (number.is_valid()) return PyFloat_AS_DOUBLE(number.ptr());
+    PyErr_Clear();
+  }
+  raise({ErrorCode::kInvalid,
+         fmt::format("save_scalar: the value of '{}' is a {}; allowed: exactly one number", name,
+                     nb::cast<std::string>(
+                         nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))).attr("__name__")))),
+         ErrorKind::kType});
+}
+
+nb::dict report_dict(const CaptureReport& report) {
+  nb::dict dict;
+  dict["due_steps"] = report.due_steps;
+  dict["committed_steps"] = report.committed_steps;
+  dict["dropped_steps"] = report.dropped_steps;
+  dict["dropped_values"] = report.dropped_values;
+  dict["last_committed_step"] = report.last_committed_step;
+  dict["queue_peak_bytes"] = report.queue_peak_bytes;
+  dict["wait_ms"] = report.wait_ms;
+  dict["errors"] = report.errors;
+  nb::list collections;
+  for (const CaptureReport::CollectionCoverage& coverage : report.collections) {
+    nb::dict one;
+    one["name"] = coverage.name;
+    one["saved"] = coverage.saved;
+    one["matched"] = coverage.matched;
+    one["saved_values"] = coverage.saved_values;
+    one["unmatched_patterns"] = coverage.unmatched_patterns;
+    one["near_misses"] = coverage.near_misses;
+    collections.append(one);
+  }
+  dict["collections"] = collections;
+  dict["names_observed"] = report.names_observed;
+  dict["unclaimed_names"] = report.unclaimed_names;
+  dict["bytes_written"] = report.bytes_written;
+  dict["largest_step_bytes"] = report.largest_step_bytes;
+  dict["bytes_by_collection"] = report.bytes_by_collection;
+  return dict;
+}
+
 // A hook and its open step. The front end begins and ends steps, so a step needs no object of its own in Python.
 class PythonHook {
  public:
-  explicit PythonHook(Hook hook) : hook_(std::move(hook)) {}
+  PythonHook(Hook hook, std::shared_ptr<LogQueue> log)
+      : log_(std::move(log)), hook_(std::move(hook)), is_strict_(is_strict()) {}
+
+  static PythonHook open(nb::handle options) {
+    auto log = std::make_shared<LogQueue>();
+    return opened(Hook::open(with_log(options, log)), log);
+  }
+  static PythonHook open_file(const std::string& path, nb::handle options) {
+    auto log = std::make_shared<LogQueue>();
+    return opened(Hook::open_file(path, with_log(options, log)), log);
+  }
 
   Hook& hook() noexcept { return hook_; }
 
@@ -35,9 +101,22 @@ class PythonHook {
   bool begin_step(std::optional<int> mode) {
     step_.reset();
     step_.emplace(mode ? hook_.begin_step(static_cast<Mode>(*mode)) : hook_.begin_step());
+    settle();
     return step_->anything_due();
   }
-  void end_step() { step_.reset(); }
+  bool begin_step_at(int mode, std::int64_t global_step) {
+    step_.reset();
+    step_.emplace(hook_.begin_step(static_cast<Mode>(mode), GlobalStep{global_step}));
+    settle();
+    return step_->anything_due();
+  }
+  void end_step(bool is_partial) {
+    if (step_ && is_partial) step_->end_partial();
+    step_.reset();
+    settle();
+  }
+  bool anything_due() const noexcept { return step_ && step_->anything_due(); }
+  std::uint64_t due_set() const noexcept { return step_ ? step_->due_set() : 0; }
   bool wants(std::string_view name) const noexcept { return step_ && step_->anything_due() && step_->wants(name); }
 
   void save(std::string_view name, nb::handle array) {
@@ -49,53 +128,163 @@ class PythonHook {
   void save_output(std::string_view module, nb::handle array) {
     use(array, [&](const TensorView& view) { step_->save_output(module, view); });
   }
+  // Pairs of a name and an array, in turn; those that no collection wants are not looked at.
+  void save_many(nb::handle names, nb::handle arrays) {
+    if (!anything_due()) return;
+    nb::iterator array = nb::iter(arrays);
+    for (const nb::handle name : nb::iter(names)) {
+      if (array == nb::iterator::sentinel()) break;
+      const auto text = nb::cast<std::string_view>(name);
+      if (step_->wants(text)) save(text, *array);
+      ++array;
+    }
+  }
   void save_tensor(std::string_view name, nb::handle array, const std::vector<std::string>& collections) {
     const BorrowedArray borrowed(array);
     const std::vector<std::string_view> names(collections.begin(), collections.end());
     hook_.save_tensor(name, borrowed.view(), std::span<const std::string_view>(names));
+    settle();
+  }
+  void save_scalar(std::string_view name, nb::handle value, bool sm_metric, std::optional<double> timestamp) {
+    hook_.save_scalar(name, scalar_of(value, name), {.sm_metric = sm_metric, .timestamp = timestamp});
+    settle();
+  }
+  void set_mode(int mode) {
+    hook_.set_mode(static_cast<Mode>(mode));
+    settle();
+  }
+  void prepare() {
+    const Status prepared = hook_.prepare();
+    settle();
+    check(prepared);
   }
   void close() {
     step_.reset();
-    const nb::gil_scoped_release unlocked;
-    static_cast<void>(hook_.close());  // what failed is in the report
+    {
+      const nb::gil_scoped_release unlocked;
+      static_cast<void>(hook_.close());  // what failed is in the report
+    }
+    settle();
+  }
+  void fail(const std::string& reason) {
+    if (step_) step_->end_partial();
+    step_.reset();
+    {
+      const nb::gil_scoped_release unlocked;
+      static_cast<void>(hook_.fail(reason));
+    }
+    settle();
+  }
+  // Messages go to Python's logging here, on the caller's thread; in strict mode the first failure is raised, once.
+  void settle() {
+    if (!log_->is_empty()) log_->drain();
+    if (!is_strict_) return;
+    if (const auto error = hook_.first_error()) {
+      is_strict_ = false;
+      raise(*error);
+    }
   }
 
  private:
+  static HookOptions with_log(nb::handle dict, const std::shared_ptr<LogQueue>& log) {
+    HookOptions options = hook_options_of(dict);
+    options.log = log_into(log);
+    options.log_level = LogLevel::kInfo;
+    options.abort_if_strict = false;
+    return options;
+  }
+  static PythonHook opened(Result<Hook> hook, const std::shared_ptr<LogQueue>& log) {
+    log->drain();
+    return {value_of(std::move(hook)), log};
+  }
   template <typename Use>
   void use(nb::handle array, const Use& use) {
-    if (!step_ || !step_->anything_due()) return;
+    if (!anything_due()) return;
     const BorrowedArray borrowed(array);
     if (borrowed.view().size_bytes() < kUnlockedBytes) return use(borrowed.view());
     const nb::gil_scoped_release unlocked;
     use(borrowed.view());
   }
 
+  std::shared_ptr<LogQueue> log_;  // shared with the log hook, which the writer thread may hold on to
   Hook hook_;
   std::optional<StepScope> step_;  // ends before the hook does
+  bool is_strict_;
 };
+
+void bind_steps(nb::class_<PythonHook>& hook) {
+  hook.def("begin_step", &PythonHook::begin_step, nb::arg("mode") = nb::none(),
+           "Begins the next step, ending the open one; True if anything can be saved in it.")
+      .def("begin_step_at", &PythonHook::begin_step_at, nb::arg("mode"), nb::arg("global_step"))
+      .def("end_step", &PythonHook::end_step, nb::arg("partial") = false)
+      .def("anything_due", &PythonHook::anything_due)
+      .def("due_set", &PythonHook::due_set, "The same for two steps that want the same tensors; 0 if nothing is due.")
+      .def("set_facts", [](PythonHook& self, nb::handle facts) { self.hook().set_facts(step_facts_of(facts)); })
+      .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
+      .def("wants", &PythonHook::wants, "Whether the tensor would be saved in the open step.")
+      .def("save", &PythonHook::save)
+      .def("save_input", &PythonHook::save_input)
+      .def("save_output", &PythonHook::save_output)
+      .def("save_many", &PythonHook::save_many)
+      .def("save_tensor", &PythonHook::save_tensor)
+      .def("save_scalar", &PythonHook::save_scalar, nb::arg("name"), nb::arg("value"), nb::arg("sm_metric") = false,
+           nb::arg("timestamp") = nb::none())
+      .def("set_mode", &PythonHook::set_mode)
+      .def("prepare", &PythonHook::prepare)
+      .def("dump_flight_recorder", [](PythonHook& self) { self.hook().dump_flight_recorder(); })
+      .def("close", &PythonHook::close)
+      .def("fail", &PythonHook::fail, nb::arg("reason"))
+      .def("settle", &PythonHook::settle);
+}
+
+void bind_collections(nb::class_<PythonHook>& hook) {
+  hook.def("collection_names", [](PythonHook& self) { return self.hook().collection_names(); })
+      .def("collection_config",
+           [](PythonHook& self, std::string_view name) {
+             return to_python(value_of(self.hook().collection_config(name)));
+           })
+      .def("tensor_names", [](PythonHook& self, std::string_view name) { return self.hook().tensor_names(name); })
+      .def("set_collection",
+           [](PythonHook& self, nb::handle config) { check(self.hook().set_collection(collection_config_of(config))); })
+      .def("reset_collections", [](PythonHook& self) { check(self.hook().reset_collections()); })
+      .def("include_collection", [](PythonHook& self, std::string_view name) { self.hook().include_collection(name); })
+      .def("set_save_config",
+           [](PythonHook& self, nb::handle config) { check(self.hook().set_save_config(save_config_of(config))); })
+      .def("set_reduction_config",
+           [](PythonHook& self, nb::handle config) {
+             check(self.hook().set_reduction_config(reduction_config_of(config)));
+           })
+      .def("saved_collections", [](PythonHook& self) { return self.hook().saved_collections(); })
+      .def("due_collections", [](PythonHook& self) { return self.hook().due_collections(); })
+      .def("should_save", [](PythonHook& self, std::string_view tensor, std::string_view collection) {
+        return self.hook().should_save(tensor, collection);
+      });
+}
+
+void bind_state(nb::class_<PythonHook>& hook) {
+  hook.def_prop_ro("mode", [](PythonHook& self) { return static_cast<int>(self.hook().mode()); })
+      .def_prop_ro("step", [](PythonHook& self) { return self.hook().step(); })
+      .def("mode_step", [](PythonHook& self, int mode) { return self.hook().mode_step(static_cast<Mode>(mode)); })
+      .def_prop_ro("last_saved_step", [](PythonHook& self) { return self.hook().last_saved_step(); })
+      .def_prop_ro("out_dir", [](PythonHook& self) { return self.hook().out_dir(); })
+      .def_prop_ro("worker", [](PythonHook& self) { return self.hook().worker(); })
+      .def_prop_ro("training_run", [](PythonHook& self) { return self.hook().training_run(); })
+      .def_prop_ro("stop_requested", [](PythonHook& self) { return self.hook().stop_requested(); })
+      .def("set_worker",
+           [](PythonHook& self, std::int64_t rank, std::int64_t size) { check(self.hook().set_worker(rank, size)); })
+      .def("options", [](PythonHook& self) { return to_python(self.hook().options()); })
+      .def("report", [](PythonHook& self) { return report_dict(self.hook().report()); });
+}
 
 }  // namespace
 
 void bind_hook(nb::module_& module) {
-  nb::class_<PythonHook>(module, "Hook")
-      .def(
-          "__init__",
-          [](PythonHook* self, const std::string& out_dir, bool save_all, std::int64_t save_interval) {
-            HookOptions options{.out_dir = out_dir};
-            options.save_all = save_all;
-            options.save_config.save_interval = save_interval;
-            options.framework = Framework::kPytorch;
-            new (self) PythonHook(value_of(Hook::open(std::move(options))));
-          },
-          nb::arg("out_dir"), nb::arg("save_all") = false, nb::arg("save_interval") = 500)
-      .def("begin_step", &PythonHook::begin_step, nb::arg("mode") = nb::none())
-      .def("end_step", &PythonHook::end_step)
-      .def("wants", &PythonHook::wants)
-      .def("save", &PythonHook::save)
-      .def("save_input", &PythonHook::save_input)
-      .def("save_output", &PythonHook::save_output)
-      .def("save_tensor", &PythonHook::save_tensor)
-      .def("close", &PythonHook::close);
+  nb::class_<PythonHook> hook(module, "Hook");
+  hook.def_static("open", &PythonHook::open, nb::arg("options"))
+      .def_static("open_file", &PythonHook::open_file, nb::arg("path"), nb::arg("options"));
+  bind_steps(hook);
+  bind_collections(hook);
+  bind_state(hook);
 }
 
 }  // namespace tornasole::python

@@ -6,7 +6,9 @@
 
 namespace tornasole::python {
 
-void bind_hook(nanobind::module_& module);   // hook.h, options.h, model.h
-void bind_stats(nanobind::module_& module);  // stats.h
+void bind_hook(nanobind::module_& module);     // hook.h, model.h
+void bind_options(nanobind::module_& module);  // options.h
+void bind_stats(nanobind::module_& module);    // stats.h
+void bind_torch(nanobind::module_& module);    // callbacks of PyTorch
 
 }  // namespace tornasole::python

@@ -5,6 +5,10 @@ import sys
 
 
 def main():
+    if sys.argv[1:2] == ["run"]:
+        from tornasole.run.command_line import main as run
+
+        sys.exit(run(sys.argv[2:]))
     program = os.path.join(os.path.dirname(__file__), "bin", "tornasole")
     os.execv(program, [program, *sys.argv[1:]])
 

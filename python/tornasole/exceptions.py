@@ -26,6 +26,17 @@ class SMDebugNotImplementedError(SMDebugError, NotImplementedError):
     """A call that this kind of object does not have."""
 
 
+class InvalidCollectionConfiguration(SMDebugError):
+    """A collection that can never match anything: it has neither a pattern nor a tensor's name."""
+
+    def __init__(self, c_name: str, message: str | None = None) -> None:
+        self.c_name = c_name
+        self.message = message or (
+            f"collection {c_name!r} has neither a pattern nor a tensor name; give it include_regex or add names to it"
+        )
+        super().__init__(self.message)
+
+
 _KINDS = {
     "base": SMDebugError,
     "type": SMDebugTypeError,
@@ -38,4 +49,7 @@ _KINDS = {
 
 def from_engine(kind, message, details):
     """The exception for an error of the engine; called by the engine's bindings."""
+    if kind == "bad_collection":
+        name = message.split('"')[1] if message.count('"') > 1 else message
+        return InvalidCollectionConfiguration(name, message)
     return _KINDS.get(kind, SMDebugError)(message)

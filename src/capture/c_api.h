@@ -83,6 +83,5 @@ T answer_or(T otherwise, Call&& call) noexcept {
 // The options of a handle, complete.
 HookOptions resolve(const tornasole_options& options);
 SaveConfig to_save_config(const config::ScheduleFields& fields);
-ReductionConfig to_reduction_config(const ReductionSpec& spec);
 
 }  // namespace tornasole::capture

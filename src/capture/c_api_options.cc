@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "capture/c_api.h"
+#include "capture/hook_state.h"
 #include "config/config.h"
 #include "config/engine_options.h"
 #include "config/file_parameters.h"
@@ -257,16 +258,6 @@ SaveConfig to_save_config(const config::ScheduleFields& fields) {
     SaveConfigMode whole = every;
     merge(own, &whole);
     config.modes[mode] = std::move(whole);
-  }
-  return config;
-}
-
-ReductionConfig to_reduction_config(const ReductionSpec& spec) {
-  ReductionConfig config{.save_raw_tensor = spec.save_raw_tensor, .save_shape = spec.save_shape};
-  for (const Reduction reduction : spec.reductions) {
-    std::vector<std::string>& plain = is_norm(reduction.kind) ? config.norms : config.reductions;
-    std::vector<std::string>& absolute = is_norm(reduction.kind) ? config.abs_norms : config.abs_reductions;
-    (reduction.of_absolute ? absolute : plain).emplace_back(reduction_kind_name(reduction.kind));
   }
   return config;
 }

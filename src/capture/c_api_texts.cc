@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "capture/c_api.h"
+#include "capture/hook_state.h"
 #include "config/config.h"
 #include "config/file_parameters.h"
 #include "config/problems.h"

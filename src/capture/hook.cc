@@ -83,12 +83,14 @@ StepScope Hook::make_scope(std::optional<Mode> mode, std::optional<std::int64_t>
   scope.mode_step_ = begun.id.mode_step;
   scope.global_step_ = begun.id.global_step;
   scope.due_ = begun.is_due;
+  scope.due_set_ = begun.due_set;
   scope.exceptions_ = std::uncaught_exceptions();
   return scope;
 }
 
 StepScope::StepScope(StepScope&& other) noexcept
     : state_(std::exchange(other.state_, nullptr)),
+      due_set_(other.due_set_),
       serial_(other.serial_),
       mode_step_(other.mode_step_),
       global_step_(other.global_step_),
@@ -102,6 +104,12 @@ StepScope::~StepScope() {
 
 void StepScope::end() noexcept {
   if (state_ != nullptr) state_->end_step(serial_, /*is_partial=*/false);
+  state_ = nullptr;
+  due_ = false;
+}
+
+void StepScope::end_partial() noexcept {
+  if (state_ != nullptr) state_->end_step(serial_, /*is_partial=*/true);
   state_ = nullptr;
   due_ = false;
 }
@@ -189,10 +197,7 @@ Status Collection::set_save_histogram(bool on) {
 }
 std::vector<std::string> Collection::include_regex() const { return state_->collection(name_).include_regex; }
 std::vector<std::string> Collection::exclude_regex() const { return state_->collection(name_).exclude_regex; }
-std::vector<std::string> Collection::tensor_names() const {
-  const auto names = state_->collection(name_).tensor_names;
-  return {names.begin(), names.end()};
-}
+std::vector<std::string> Collection::tensor_names() const { return state_->collection(name_).all_names(); }
 
 // ---- state and end
 

@@ -51,25 +51,12 @@ Result<LogHook> make_log(const config::Config& config, LogHook log) {
   });
 }
 
-RunIdentity make_identity(const config::Config& config, const Clock& clock, bool is_resumed) {
-  RunIdentity identity;
-  identity.worker = format::encode_worker(config.worker);
-  identity.is_chief = config.rank == 0;
-  identity.writer_count = config.include_workers == IncludeWorkers::kAll ? config.world_size : 1;
-  identity.process = this_process();
-  identity.run_id = make_run_id();
-  identity.start_time = clock.wall_seconds();
-  identity.resume = config.resume || is_resumed;
-  identity.in_sagemaker = config.in_sagemaker;
-  return identity;
-}
-
 format::StoredCollection to_stored(const plan::Collection& collection) {
   format::StoredCollection stored;
   stored.name = collection.name;
   stored.include_regex = collection.include_regex;
   stored.exclude_regex = collection.exclude_regex;
-  stored.tensor_names.assign(collection.tensor_names.begin(), collection.tensor_names.end());
+  stored.tensor_names = collection.all_names();
   stored.reductions = collection.reductions;
   stored.save_histogram = collection.save_histogram;
   stored.schedules.emplace();
@@ -107,8 +94,8 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   TORNASOLE_CHECK(check_supported(config));
   const Clock* clock = dependencies.clock != nullptr ? dependencies.clock : &system_clock();
   TORNASOLE_TRY(LogHook sink, make_log(config, std::move(log)));
-  auto health = std::make_shared<Health>(
-      Health::Options{.log = std::move(sink), .log_level = config.log_level, .is_strict = config.strict});
+  auto health = std::make_shared<Health>(Health::Options{
+      .log = std::move(sink), .log_level = config.log_level, .is_strict = config.strict && config.abort_if_strict});
   for (const std::string& warning : config.warnings) health->log(LogLevel::kWarning, warning);
   if (config.tensorboard_dir) {
     health->log(LogLevel::kWarning, "TensorBoard output is not available yet: export_tensorboard is ignored");
@@ -117,14 +104,13 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   std::unique_ptr<HookState> hook(new HookState(std::move(config), health, std::move(collections), clock));
   const config::Config& settings = hook->config_;
 
-  bool is_resumed = false;
   if (settings.checkpoint_dir) {
     hook->checkpoints_.emplace(*settings.checkpoint_dir);
     std::vector<std::string> warnings;
     TORNASOLE_TRY(const auto record, hook->checkpoints_->load(&warnings));
     for (const std::string& warning : warnings) health->log(LogLevel::kWarning, warning);
     if (record) {
-      is_resumed = true;
+      hook->is_resumed_ = true;
       hook->global_step_ = record->last_seen;
       hook->last_saved_ = record->last_saved.value_or(-1);
       for (const auto& [mode, step] : record->mode_steps) hook->mode_steps_[mode_index(mode)] = step;
@@ -137,18 +123,20 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   }
   if (hook->is_writer_) {
     supersede_hook_at(settings.location);
-    const RunIdentity identity = make_identity(settings, *clock, is_resumed);
+    const RunIdentity identity = hook->make_identity();
     RunDirectory directory(dependencies.store.get(), clock, identity);
     // With several workers the old content is the chief's affair, at its first write.
     if (identity.writer_count == 1) {
       TORNASOLE_CHECK(directory.check(sleep_seconds));
-      if (settings.resume && !is_resumed) {
+      if (settings.resume && !hook->is_resumed_) {
         TORNASOLE_TRY(const Occupancy occupancy, directory.look());
         hook->global_step_ = occupancy.last_step;
         hook->mode_steps_[mode_index(Mode::kGlobal)] = occupancy.last_step;
       }
     }
     hook->writer_ = std::make_shared<Writer>(settings, std::move(dependencies.store), clock, identity, health);
+  } else {
+    hook->spare_store_ = std::move(dependencies.store);
   }
   if (settings.flush_on_signal) TORNASOLE_CHECK(watch_signals());
   register_hook(hook.get());

@@ -49,6 +49,9 @@ struct HookDependencies {
   const Clock* clock = nullptr;              // null: the system's
 };
 
+ReductionConfig to_reduction_config(const ReductionSpec& spec);
+SaveConfigMode to_save_config(const config::Schedule& schedule);
+
 // An owned tensor as a view; `texts` holds what a view of strings refers to.
 TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts);
 
@@ -67,6 +70,7 @@ class HookState {
   struct Begun {
     StepId id = {};
     bool is_due = false;
+    std::uint64_t due_set = 0;  // see StepScope::due_set
   };
   Begun begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
   void end_step(std::uint64_t serial, bool is_partial) noexcept;
@@ -83,6 +87,15 @@ class HookState {
   // Runs `change` on the collection (created if need be) and has the plan made anew at the next step.
   Status change_collection(std::string_view name, const std::function<Status(plan::Collection&)>& change);
   plan::Collection collection(std::string_view name);
+  // hook_collections.cc
+  Status set_collection(const CollectionConfig& config);
+  Result<CollectionConfig> collection_config(std::string_view name);
+  Status reset_collections();
+  void include_collection(std::string_view name);
+  Status set_save_config(const SaveConfig& config);
+  Status set_reduction_config(const ReductionConfig& config);
+  std::vector<std::string> saved_collections(bool only_due);
+  bool should_save(std::string_view tensor, std::string_view collection);
   std::vector<std::string> collection_names();
 
   void describe_model(const ModelDescription& model) noexcept;
@@ -110,6 +123,11 @@ class HookState {
   std::int64_t last_saved_step() noexcept;
   const config::Config& config() const noexcept { return config_; }
   CaptureReport report();
+  // hook_options.cc
+  HookOptions options();
+  std::int64_t training_run() noexcept;
+  std::optional<Error> first_error() const { return health_->first_error(); }
+  Status set_worker(std::int64_t rank, std::int64_t world_size);
   int exceptions_at_open() const noexcept { return exceptions_at_open_; }
 
  private:
@@ -177,7 +195,8 @@ class HookState {
     bool has_watch = false;
     bool is_recording = false;
     plan::CollectionBits due_next = {};  // at the next step of the mode
-    bool has_keep = false;               // something may have to be kept for that step
+    std::uint64_t due_set = 0;
+    bool has_keep = false;  // something may have to be kept for that step
     std::map<std::pair<std::string, std::string>, ClassSides> classes = {};  // by names of labels and predictions
     std::int64_t bytes = 0;
     std::int64_t waited_ns = 0;
@@ -197,6 +216,7 @@ class HookState {
   void count_step_locked(Mode mode, std::optional<std::int64_t> at);
   void open_step_locked(Mode mode, bool is_jump);
   void precompute_locked();
+  std::uint64_t find_due_set_locked();
   void flush_scalars_locked();
   void flush_late_scalars_locked(std::unique_lock<std::mutex>& lock);
   void write_held_locked(std::unique_lock<std::mutex>& lock);
@@ -256,8 +276,12 @@ class HookState {
   template <typename Call>
   void guarded(const char* call, Call&& run) noexcept;
 
+  RunIdentity make_identity() const;
+
+  // Constant once steps have begun; what can change until then, and the schedules and the form that collections are
+  // prepared with, are guarded by mutex_.
+  config::Config config_;
   // constant
-  const config::Config config_;
   const std::shared_ptr<Health> health_;  // shared with the writer, which may outlive the hook
   const Clock* const clock_;
   const int exceptions_at_open_;
@@ -269,7 +293,10 @@ class HookState {
   std::atomic<bool> is_inert_ = false;
   std::atomic<bool> is_closed_ = false;
   std::atomic<bool> is_late_call_reported_ = false;
-  std::shared_ptr<Writer> writer_;  // null in a dry run; shared with its thread, see writer.h
+  std::shared_ptr<Writer> writer_;             // null in a dry run; shared with its thread, see writer.h
+  std::shared_ptr<Writer> retired_;            // the one before set_worker: it wrote nothing, but names were kept in it
+  std::unique_ptr<store::Store> spare_store_;  // of a worker that does not write, should it turn out that it does
+  bool is_resumed_ = false;                    // a checkpoint state was found
 
   std::mutex mutex_;
   // everything below is guarded by mutex_
@@ -290,6 +317,8 @@ class HookState {
   std::int64_t global_step_ = -1;
   std::array<std::int64_t, 4> mode_steps_ = {-1, -1, -1, -1};
   std::uint64_t serial_ = 0;
+  std::map<std::vector<plan::CollectionBits>, std::uint64_t> due_sets_;  // under this plan
+  std::uint64_t last_due_set_ = 0;
   std::uint64_t stream_ = 0;
   std::int64_t last_saved_ = -1;
   OpenStep step_;

@@ -33,6 +33,7 @@ Status HookState::prepare_locked() {
 }
 
 void HookState::precompute_locked() {
+  due_sets_.clear();
   all_bits_.assign((plan_->saved().size() + 63) / 64, ~std::uint64_t{0});
   if (const std::size_t rest = plan_->saved().size() % 64; rest != 0) all_bits_.back() = (std::uint64_t{1} << rest) - 1;
   for (const Mode mode : kAllModes) {
@@ -68,7 +69,8 @@ HookState::Begun HookState::begin_step(std::optional<Mode> mode, std::optional<s
     if (mode) mode_ = *mode;
     count_step_locked(mode_, at);
     open_step_locked(mode_, at.has_value());
-    begun = {step_.id, step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep};
+    const bool is_due = step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep;
+    begun = {step_.id, is_due, is_due ? step_.due_set : 0};
     if (tensors_.empty()) return;
     for (PendingTensor& pending : std::exchange(tensors_, {})) {
       std::vector<std::string_view> texts;
@@ -126,7 +128,20 @@ void HookState::open_step_locked(Mode mode, bool is_jump) {
   next = plan_->next_due_step(mode, mode_step + 1);
   step_.has_keep = keeps_before(mode, next, mode_step);
   if (step_.has_keep) step_.due_next = plan_->due(mode, next);
+  step_.due_set = find_due_set_locked();
   if (is_recording) recorder_.begin(step_.id);
+}
+
+std::uint64_t HookState::find_due_set_locked() {
+  std::vector<plan::CollectionBits> key = {step_.has_due ? step_.due : plan::CollectionBits{},
+                                           step_.has_watch ? step_.watching : plan::CollectionBits{},
+                                           step_.is_recording ? all_bits_ : plan::CollectionBits{},
+                                           step_.has_keep ? step_.due_next : plan::CollectionBits{}};
+  // Watched names are told apart by mode too.
+  key.push_back({static_cast<std::uint64_t>(step_.id.mode)});
+  const auto [known, is_new] = due_sets_.try_emplace(std::move(key), last_due_set_ + 1);
+  if (is_new) ++last_due_set_;
+  return known->second;
 }
 
 // The step gets its first value: from here on it is counted as due, and ends as committed or dropped.

@@ -51,6 +51,11 @@ void Writer::push(Job job, std::size_t bytes, bool wake) {
   queue_.push(std::move(job), bytes, wake);
 }
 
+bool Writer::has_started() {
+  const std::lock_guard lock(mutex_);
+  return pushed_ > 0;
+}
+
 bool Writer::accepts_step() noexcept {
   if (is_refused_.load(std::memory_order_relaxed)) return false;
   std::int64_t until = off_until_ns_.load(std::memory_order_relaxed);

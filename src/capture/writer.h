@@ -48,6 +48,10 @@ class Writer : public std::enable_shared_from_this<Writer> {
   // Whether a step that is due now may be queued; while capture is off, one a minute.
   bool accepts_step() noexcept;
   bool is_off() const noexcept { return off_until_ns_.load(std::memory_order_relaxed) != 0; }
+  // Whether anything was pushed: before that it has no thread and has touched no file.
+  bool has_started();
+  // For another writer to take over, while this one has not started.
+  std::unique_ptr<store::Store> release_store() noexcept { return std::move(store_); }
   bool is_stop_requested() const noexcept { return is_stop_requested_.load(std::memory_order_relaxed); }
   // Until everything pushed so far was handled; false if that takes longer.
   bool wait_idle(double seconds);
@@ -93,7 +97,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
 
   // constant
   const config::Config config_;
-  const std::unique_ptr<store::Store> store_;
+  std::unique_ptr<store::Store> store_;  // gone only from a writer that never starts
   const Clock* const clock_;
   const std::shared_ptr<Health> health_;  // shared with the hook, which outlives or precedes the thread's end
 

@@ -92,7 +92,8 @@ struct Config {
   bool stable_names = false;
   std::vector<std::string> rules = {};
 
-  bool strict = false;                             // TORNASOLE_STRICT=1
+  bool strict = false;  // TORNASOLE_STRICT=1
+  bool abort_if_strict = true;
   bool in_sagemaker = false;                       // TRAINING_JOB_NAME is set
   std::string metrics_dir = ".";                   // SAGEMAKER_METRICS_DIRECTORY
   std::optional<std::string> checkpoint_dir = {};  // LocalPath of the checkpoint configuration
@@ -131,7 +132,7 @@ std::string find_config_file(const std::string& path, const Environment& environ
 // Complete schedules out of what a user wrote for a hook or a collection; unset modes stay unset.
 Result<Schedules> make_schedules(const SaveConfig& config, std::int64_t default_interval);
 Result<ReductionSpec> make_reduction_spec(const ReductionConfig& config);
-// False if USE_SMDEBUG says so: no automatic hook. Text that is neither yes nor no counts as yes and adds a warning.
+// Text that is neither yes nor no counts as yes and adds a warning.
 bool is_capture_enabled(const Environment& environment, std::vector<std::string>* warnings);
 
 // "cpp", "pytorch", "mxnet", "tensorflow", "xgboost".

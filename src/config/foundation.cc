@@ -90,7 +90,12 @@ Config start_config(const HookOptions& options, const Environment& environment, 
   }
   config.in_sagemaker = environment.get("TRAINING_JOB_NAME").has_value();
   config.metrics_dir = environment.get_nonempty("SAGEMAKER_METRICS_DIRECTORY").value_or(".");
-  set_log(environment, &config, problems);
+  config.abort_if_strict = options.abort_if_strict;
+  if (options.log_level) {
+    config.log_level = *options.log_level;
+  } else {
+    set_log(environment, &config, problems);
+  }
   return config;
 }
 

@@ -45,13 +45,18 @@ void apply_settings(const config::CollectionSettings& settings, Collection* coll
 
 }  // namespace
 
+std::vector<std::string> Collection::all_names() const {
+  std::vector<std::string> names;
+  std::ranges::set_union(tensor_names, matched_names, std::back_inserter(names));
+  return names;
+}
+
 Result<Collections> Collections::make(const config::Config& config) {
   TORNASOLE_CHECK(check_config_patterns(config));
   Collections collections;
   collections.framework_ = config.framework;
-  for (Collection& builtin : builtin_collections(config.framework, config.framework_version)) {
-    collections.collections_.push_back(std::move(builtin));
-  }
+  collections.framework_version_ = config.framework_version;
+  collections.reset();
   for (const std::string& name : default_collections(config.framework)) collections.include(name);
   for (const std::string& name : config.include_collections) collections.include(name);
   for (const config::CollectionSettings& settings : config.collections) {
@@ -62,7 +67,10 @@ Result<Collections> Collections::make(const config::Config& config) {
     std::ranges::copy(config.include_regex, std::back_inserter(collections.get("default").include_regex));
     collections.include("default");
   }
-  if (config.save_all) collections.include("all");
+  if (config.save_all) {
+    collections.get("all").include_regex.emplace_back(".*");
+    collections.include("all");
+  }
   if (!config.derived.empty()) collections.include("derived");
   collections.version_ = 0;
   return collections;
@@ -88,6 +96,17 @@ void Collections::include(std::string_view name) {
   if (!included_.emplace(real).second) return;
   // A collection that exists only once it is asked for: being named here is the asking.
   if (on_request_collection(framework_, real)) get(real);
+  touch();
+}
+
+void Collections::reset() {
+  collections_.clear();
+  for (Collection& builtin : builtin_collections(framework_, framework_version_)) {
+    collections_.push_back(std::move(builtin));
+  }
+  for (const std::string& name : included_) {
+    if (on_request_collection(framework_, name)) get(name);
+  }
   touch();
 }
 

@@ -19,11 +19,15 @@ struct Collection {
   std::string name = {};
   std::vector<std::string> include_regex = {};
   std::vector<std::string> exclude_regex = {};
-  std::set<std::string, std::less<>> tensor_names = {};
-  std::optional<ReductionSpec> reductions = {};  // unset: the hook's
-  config::Schedules schedules = {};              // unset modes: the hook's
+  std::set<std::string, std::less<>> tensor_names = {};   // given by name
+  std::set<std::string, std::less<>> matched_names = {};  // found by a pattern; the plan's, see Plan::publish_names
+  std::optional<ReductionSpec> reductions = {};           // unset: the hook's
+  config::Schedules schedules = {};                       // unset modes: the hook's
   bool save_histogram = true;
   bool is_builtin = false;
+
+  // Both kinds, sorted.
+  std::vector<std::string> all_names() const;
 };
 
 class Collections {
@@ -47,12 +51,16 @@ class Collections {
   // its weights, losses and gradients are added.
   void enter_tape();
 
+  // Back to the built-in collections alone; what is to be saved stays. Not while there is a plan.
+  void reset();
+
   // Raised by every change through a Collection handle or include(), so that a plan knows that it is old.
   std::uint64_t version() const noexcept { return version_; }
   void touch() noexcept { ++version_; }
 
  private:
   Framework framework_ = Framework::kCpp;
+  std::string framework_version_;
   std::deque<Collection> collections_;  // stable addresses
   std::set<std::string, std::less<>> included_;
   std::uint64_t version_ = 0;

@@ -93,6 +93,12 @@ bool Plan::State::matches_any(const std::vector<UsedPattern*>& list, const patte
   return false;
 }
 
+bool Plan::matches(std::size_t position, std::string_view name) {
+  const State::SavedCollection& saved = state_->saved[position];
+  const pattern::SearchedName searched(name);
+  return state_->matches_any(saved.include, searched) && !state_->matches_any(saved.exclude, searched);
+}
+
 void Plan::State::resolve(std::uint32_t id, std::string_view text) {
   const pattern::SearchedName name(text);
   if (const std::size_t needed = (std::size_t{id} + 1) * words; members.size() < needed) members.resize(2 * needed);
@@ -118,7 +124,7 @@ void Plan::State::resolve(std::uint32_t id, std::string_view text) {
 void Plan::publish_names() {
   State& state = *state_;
   const auto publish = [&](const std::vector<std::uint32_t>& ids, std::size_t* published, Collection* collection) {
-    for (; *published < ids.size(); ++*published) collection->tensor_names.emplace(state.names.name(ids[*published]));
+    for (; *published < ids.size(); ++*published) collection->matched_names.emplace(state.names.name(ids[*published]));
   };
   for (State::SavedCollection& saved : state.saved) publish(saved.matched, &saved.published, saved.collection);
   if (state.watched_published < state.watched_names.size()) {

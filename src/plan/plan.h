@@ -72,7 +72,7 @@ class Plan {
 
   // The id of a name, whose memberships are worked out at its first use. Ids count from 0 in the order of first use.
   NameId name_id(std::string_view name);
-  // Adds the names that matched since the last call to the collections' tensor_names. Call it before they are read:
+  // Adds the names that matched since the last call to the collections' matched_names. Call it before they are read:
   // keeping them sorted at every new name would cost more than all the matching.
   void publish_names();
   // The order for the tensor at a step with these due collections. The reference is valid until the next call.
@@ -82,6 +82,9 @@ class Plan {
   // A tensor given to save_tensor: it belongs to these collections besides the matching ones. One that is not saved yet
   // is created, included and put at the end of saved(): ask for due() again when saved() has grown.
   void add_to_collections(NameId name, std::span<const std::string_view> collections);
+
+  // Whether the patterns of a saved collection, by position, take in the name, which need not be one of the plan's.
+  bool matches(std::size_t position, std::string_view name);
 
   std::size_t name_count() const noexcept;
   std::string_view name(NameId id) const noexcept;

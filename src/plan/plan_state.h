@@ -36,7 +36,7 @@ struct Plan::State {
     Collection* collection = nullptr;
     std::vector<UsedPattern*> include = {};
     std::vector<UsedPattern*> exclude = {};
-    std::size_t published = 0;                // how many of `matched` are in tensor_names
+    std::size_t published = 0;                // how many of `matched` are in matched_names
     std::vector<std::uint32_t> matched = {};  // names that belong to it by pattern, in the order seen
   };
   // One pattern of a saved collection. They lie in one list, in the order of the collections: the first pass over the

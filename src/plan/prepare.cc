@@ -45,9 +45,7 @@ Result<Plan> Plan::prepare(const config::Config& config, Collections* collection
   if (before != nullptr) {
     // Matched names are worked out anew, so that a pattern taken back or an exclusion added takes effect on them.
     for (State::SavedCollection& saved : before->saved) {
-      for (std::size_t i = 0; i < saved.published; ++i) {
-        saved.collection->tensor_names.erase(std::string(before->names.name(saved.matched[i])));
-      }
+      saved.collection->matched_names.clear();
       saved.published = 0;
     }
     state->spare_patterns = std::move(before->patterns);

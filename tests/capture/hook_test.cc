@@ -78,6 +78,24 @@ TEST_F(HookTest, CountersRunPerModeAndSchedulesFollowThem) {
   EXPECT_EQ(read_steps(store_).at(3).index.mode_step, 0);
 }
 
+TEST_F(HookTest, StepsThatWantTheSameTensorsHaveTheSameDueSet) {
+  Hook hook = open({.save_config = {.save_interval = 2}, .include_regex = {"x"}});
+  ASSERT_TRUE(hook.collection("other").include("y").ok());
+  ASSERT_TRUE(hook.collection("default").set_save_config({.save_interval = 4}).ok());
+  std::vector<std::uint64_t> sets;
+  for (int i = 0; i < 9; ++i) sets.push_back(hook.begin_step(Mode::kTrain).due_set());
+  EXPECT_EQ(sets[1], 0U) << "nothing is due";
+  EXPECT_NE(sets[0], 0U);
+  EXPECT_EQ(sets[0], sets[4]);
+  EXPECT_EQ(sets[4], sets[8]);
+  ASSERT_TRUE(hook.collection("default").include("z").ok());
+  std::uint64_t after = 0;
+  for (int i = 0; i < 4; ++i) after = hook.begin_step(Mode::kTrain).due_set();
+  EXPECT_NE(after, 0U);
+  EXPECT_NE(after, sets[8]) << "a collection changed in between";
+  EXPECT_NE(hook.begin_step(Mode::kEval).due_set(), after) << "another mode";
+}
+
 TEST_F(HookTest, WithoutAModeStepsAreGlobal) {
   {
     Hook hook = open(every_step());

@@ -280,14 +280,14 @@ TEST(Membership, ExplicitNamesCountDespiteExclusion) {
   EXPECT_THAT(members(plan, "other"), ElementsAre("c"));
   EXPECT_THAT(members(plan, "otherwise"), IsEmpty());
   plan->publish_names();
-  EXPECT_THAT(c.tensor_names, ElementsAre("a1", "b1", "bz", "other"));
+  EXPECT_THAT(c.all_names(), ElementsAre("a1", "b1", "bz", "other"));
 }
 
 TEST(Membership, CollectionsThatAreNotSavedCollectNothing) {
   Prepared prepared = make_plan(every_step(Framework::kPytorch));
   EXPECT_THAT(members(prepared.plan.get(), "fc.weight"), IsEmpty());
   prepared.plan->publish_names();
-  EXPECT_THAT(prepared.collections->find("weights")->tensor_names, IsEmpty());
+  EXPECT_THAT(prepared.collections->find("weights")->all_names(), IsEmpty());
 }
 
 TEST(Names, KeepTheirIdsAndTexts) {
@@ -323,8 +323,8 @@ TEST(NewPlan, TakesEffectOnKnownNamesAndKeepsTheirIds) {
   EXPECT_THAT(members(prepared.plan.get(), "fc.weight"), ElementsAre("weights", "c"));
   EXPECT_THAT(members(prepared.plan.get(), "conv.weight"), IsEmpty());
   prepared.plan->publish_names();
-  EXPECT_THAT(prepared.collections->find("c")->tensor_names, ElementsAre("by hand", "fc.weight"));
-  EXPECT_THAT(prepared.collections->find("weights")->tensor_names, ElementsAre("fc.weight"));
+  EXPECT_THAT(prepared.collections->find("c")->all_names(), ElementsAre("by hand", "fc.weight"));
+  EXPECT_THAT(prepared.collections->find("weights")->all_names(), ElementsAre("fc.weight"));
 }
 
 TEST(NewPlan, AnErrorLeavesTheOldOneWorking) {
@@ -335,7 +335,7 @@ TEST(NewPlan, AnErrorLeavesTheOldOneWorking) {
   EXPECT_FALSE(Plan::prepare(prepared.config, prepared.collections.get(), prepared.plan.get()));
   EXPECT_THAT(members(prepared.plan.get(), "aLoss_output_0"), ElementsAre("losses"));
   EXPECT_THAT(members(prepared.plan.get(), "bLoss_output_0"), ElementsAre("losses"));
-  EXPECT_THAT(prepared.collections->find("losses")->tensor_names, ElementsAre("aLoss_output_0"));
+  EXPECT_THAT(prepared.collections->find("losses")->all_names(), ElementsAre("aLoss_output_0"));
 }
 
 TEST(SaveTensor, AddsTheNameAndTheCollectionsItNeeds) {
@@ -391,7 +391,7 @@ TEST(WhenNan, WatchesWhileACollectionIsNotDue) {
   }
   ASSERT_NE(prepared.collections->find("when_nan"), nullptr);
   plan.publish_names();
-  EXPECT_THAT(prepared.collections->find("when_nan")->tensor_names, ElementsAre("my_loss", "nan", "other_loss"));
+  EXPECT_THAT(prepared.collections->find("when_nan")->all_names(), ElementsAre("my_loss", "nan", "other_loss"));
 }
 
 TEST(WhenNan, NobodyWatchesUnlessAsked) {

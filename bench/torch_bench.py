@@ -1,0 +1,182 @@
+"""What capture costs a PyTorch training, with tornasole and with smdebug, interleaved in one process.
+
+    PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/torch_bench.py [--rounds 5] [--only save_all]
+
+Each line: the bare step, the extra time per step of either, and how many times more smdebug takes. Wall and processor
+time; one thread; the median over rounds in which the contenders take turns.
+"""
+
+import argparse
+import json
+import logging
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("SMDEBUG_LOG_LEVEL", "off")
+os.environ.setdefault("TORNASOLE_LOG_LEVEL", "off")
+
+import torch
+from torch import nn
+
+SCENARIOS = {
+    "save_all": dict(save_all=True),
+    "weights_gradients": dict(include_collections=["weights", "biases", "gradients"]),
+    "gradient_stats": dict(
+        include_collections=["gradients"], reductions=dict(reductions=["mean"], abs_reductions=["mean"], norms=["l2"])
+    ),
+    "losses": dict(),
+    "not_saving": dict(save_all=True, interval=10**9, start=1),
+}
+
+
+def mlp():
+    sizes = [784, 512, 512, 256, 10]
+    layers = []
+    for i in range(4):
+        layers += [nn.Linear(sizes[i], sizes[i + 1])] + ([nn.ReLU()] if i < 3 else [])
+    return nn.Sequential(*layers), torch.randn(128, 784), torch.randint(0, 10, (128,))
+
+
+class Cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 16, 3), nn.Conv2d(16, 32, 3)
+        self.fc1, self.fc2 = nn.Linear(32 * 25, 64), nn.Linear(64, 10)
+        self.pool = nn.MaxPool2d(2)
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.conv1(x)))
+        x = self.pool(torch.relu(self.conv2(x)))
+        return self.fc2(torch.relu(self.fc1(x.flatten(1))))
+
+
+def cnn():
+    return Cnn(), torch.randn(16, 1, 28, 28), torch.randint(0, 10, (16,))
+
+
+def deep():
+    layers = []
+    for _ in range(25):
+        layers += [nn.Linear(128, 128), nn.ReLU()]
+    return nn.Sequential(*layers), torch.randn(64, 128), torch.randint(0, 128, (64,))
+
+
+def wide():
+    """200 modules, for the cost of steps at which nothing is due."""
+    layers = []
+    for _ in range(100):
+        layers += [nn.Linear(32, 32), nn.ReLU()]
+    return nn.Sequential(*layers), torch.randn(32, 32), torch.randint(0, 32, (32,))
+
+
+MODELS = {"mlp": mlp, "cnn": cnn, "deep": deep, "wide": wide}
+
+
+def make_hook(package, scenario, directory):
+    options = dict(SCENARIOS[scenario])
+    reductions = options.pop("reductions", None)
+    config = package.SaveConfig(save_interval=options.pop("interval", 1), start_step=options.pop("start", 0))
+    if reductions:
+        options["reduction_config"] = package.ReductionConfig(**reductions)
+    return package.Hook(out_dir=directory, save_config=config, **options)
+
+
+class Contender:
+    def __init__(self, name, package, model, scenario):
+        torch.manual_seed(0)
+        self.name = name
+        self.net, self.inputs, self.labels = MODELS[model]()
+        self.loss = nn.CrossEntropyLoss()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=1e-4)
+        self.directory = tempfile.mkdtemp(prefix="torch_bench_")
+        self.hook = None
+        if package is not None:
+            package.del_hook()
+            self.hook = make_hook(package, scenario, os.path.join(self.directory, "run"))
+            self.hook.register_module(self.net)
+            self.hook.register_loss(self.loss)
+        self.wall, self.cpu = [], []
+
+    def step(self):
+        self.optimizer.zero_grad()
+        self.loss(self.net(self.inputs), self.labels).backward()
+        self.optimizer.step()
+
+    def run(self, steps):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(steps):
+            self.step()
+        self.wall.append((time.perf_counter() - wall) / steps)
+        self.cpu.append((time.process_time() - cpu) / steps)
+
+    def close(self):
+        if self.hook is not None:
+            self.hook.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def measure(model, scenario, packages, rounds, steps):
+    contenders = [Contender("bare", None, model, scenario)]
+    contenders += [Contender(name, package, model, scenario) for name, package in packages]
+    for contender in contenders:
+        contender.run(3)
+        contender.wall.clear(), contender.cpu.clear()
+    for _ in range(rounds):
+        for contender in contenders:
+            contender.run(steps)
+            time.sleep(0.02)  # what the writer still has to do is not the next contender's
+    for contender in contenders:
+        contender.close()
+    bare = contenders[0]
+    figures = {"model": model, "scenario": scenario, "bare_us": statistics.median(bare.wall) * 1e6}
+    for contender in contenders[1:]:
+        extra = [w - b for w, b in zip(contender.wall, bare.wall)]
+        extra_cpu = [w - b for w, b in zip(contender.cpu, bare.cpu)]
+        figures[f"{contender.name}_us"] = statistics.median(extra) * 1e6
+        figures[f"{contender.name}_cpu_us"] = statistics.median(extra_cpu) * 1e6
+    if "smdebug_us" in figures:
+        figures["ratio"] = figures["smdebug_us"] / max(figures["tornasole_us"], 1e-3)
+        figures["cpu_ratio"] = figures["smdebug_cpu_us"] / max(figures["tornasole_cpu_us"], 1e-3)
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--only", action="append", choices=list(SCENARIOS))
+    parser.add_argument("--model", action="append", choices=list(MODELS))
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.disable(logging.CRITICAL)
+    import tornasole.pytorch as ours
+
+    packages = []
+    try:
+        import smdebug.pytorch as reference
+
+        if "tornasole" not in (reference.Hook.__module__ or ""):
+            packages.append(("smdebug", reference))
+    except ImportError:
+        print("smdebug is not installed here: only tornasole is measured")
+    packages.append(("tornasole", ours))
+    results = []
+    for scenario in arguments.only or SCENARIOS:
+        for model in arguments.model or (["wide"] if scenario == "not_saving" else ["mlp", "cnn", "deep"]):
+            steps = arguments.steps * (20 if scenario in ("not_saving",) else 1)
+            figures = measure(model, scenario, packages, arguments.rounds, steps)
+            results.append(figures)
+            print("  ".join(f"{k} {v:.1f}" if isinstance(v, float) else f"{v:18s}" for k, v in figures.items()), flush=True)
+    if arguments.json:
+        with open(arguments.json, "w") as out:
+            json.dump(results, out, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The guard around everything a framework calls: a failure of ours must not end a training.
+
+With the framework's default configuration, a failure switches capture off for the rest of the process. With a
+configuration the user wrote, an error in it is raised, while one met in running costs the tensor and is told once; a
+hook that was made automatically never raises. ``TORNASOLE_STRICT=1`` raises everything.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, TypeVar
+
+from tornasole import _engine
+from tornasole.core.logger import get_logger
+
+BASE_ERROR_MESSAGE = "Capture failed and is switched off for the rest of this process; training goes on. The cause:"
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def configuration_error(error: Exception) -> Exception:
+    """Marks an error as one in what the user configured, to be raised to whoever did."""
+    error.is_configuration_error = True  # type: ignore[attr-defined]
+    return error
+
+
+class Guard:
+    """The state that all guarded functions share: whether capture is off, and the hook it is about."""
+
+    def __init__(self) -> None:
+        self.disable_smdebug = False
+        self.hook: Any = None
+        self._told: set[str] = set()
+
+    def set_hook(self, hook: Any) -> None:
+        """The hook whose configuration decides what becomes of a failure. Setting one ends an earlier shut-down."""
+        self.hook = hook
+        self.disable_smdebug = False
+        self._told.clear()
+
+    def catch_smdebug_errors(self, default_return_val: Any = None) -> Callable[[_Function], _Function]:
+        """Decorates a function that a framework calls.
+
+        ``default_return_val`` is returned while capture is off and after a failure; if it can be called it is, with the
+        arguments of the function, and its result is returned.
+        """
+
+        def decorate(function: _Function) -> _Function:
+            @functools.wraps(function)
+            def guarded_function(*args: Any, **kwargs: Any) -> Any:
+                if not self.disable_smdebug:
+                    try:
+                        return function(*args, **kwargs)
+                    except Exception as error:
+                        self.handle(error, function.__qualname__)
+                return default_return_val(*args, **kwargs) if callable(default_return_val) else default_return_val
+
+            return guarded_function  # type: ignore[return-value]
+
+        return decorate
+
+    def handle(self, error: Exception, where: str) -> None:
+        """Decides what becomes of a failure: raised again, or told and survived."""
+        if _engine.is_strict():
+            raise error
+        is_default = self.hook is None or self.hook._has_default_configuration()
+        if getattr(error, "is_configuration_error", False):
+            if not is_default and not self.hook._is_automatic:
+                raise error
+            self._shut_down(error)
+        elif is_default:
+            self._shut_down(error)
+        elif (text := f"{where}: {error}") not in self._told:
+            self._told.add(text)
+            get_logger().warning("%s: a tensor is left out: %s: %s", where, type(error).__name__, error)
+
+    def _shut_down(self, error: Exception) -> None:
+        logger = get_logger()
+        logger.error(BASE_ERROR_MESSAGE)
+        logger.error("%s", error, exc_info=error)
+        self.disable_smdebug = True
+
+
+guard = Guard()
+
+
+def guarded(neutral: Any = None) -> Callable[[_Function], _Function]:
+    """``@guarded(neutral=False)``: a failure in the function does not reach the framework that called it.
+
+    ``neutral`` is returned then; if it can be called, its result for the same arguments is.
+    """
+    return guard.catch_smdebug_errors(neutral)

@@ -1,0 +1,92 @@
+"""The hook of the process: the one built last."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import sys
+import weakref
+from typing import Any
+
+from tornasole import _engine
+from tornasole.core.guard import guarded
+from tornasole.core.logger import get_logger
+from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
+
+_current: Any = None
+_open_hooks: weakref.WeakSet = weakref.WeakSet()
+
+
+def current_hook() -> Any:
+    """The hook of the process, or None."""
+    return _current
+
+
+@functools.cache
+def is_capture_enabled() -> bool:
+    """False if ``USE_SMDEBUG`` says so: no hook is made automatically. Read once."""
+    is_enabled, warning = _engine.is_capture_enabled()
+    if warning:
+        get_logger().warning("%s", warning)
+    return is_enabled
+
+
+@guarded()
+def get_hook(*, json_config_path: str | None = None, hook_class=None, create_if_not_exists: bool = False):
+    """The hook of the process; else one made from a configuration file, if asked for and there is a file; else None.
+
+    A hook that is not a ``hook_class`` is dropped. None, too, when ``USE_SMDEBUG`` is false.
+    """
+    global _current
+    if not is_capture_enabled():
+        return None
+    if hook_class is None:
+        if create_if_not_exists:
+            raise SMDebugValueError("a hook cannot be made without hook_class")
+        return _current
+    if _current is not None and not isinstance(_current, hook_class):
+        get_logger().info("the current hook is no %s and is dropped", hook_class.__name__)
+        _current = None
+    if _current is None and create_if_not_exists:
+        _create_hook(json_config_path, hook_class)
+    return _current
+
+
+def _create_hook(json_config_path: str | None, hook_class) -> None:
+    from tornasole.core.hook import BaseHook
+
+    if not issubclass(hook_class, BaseHook):
+        raise SMDebugTypeError(f"hook_class: {hook_class!r} is not allowed; allowed: a class of hooks")
+    try:
+        hook_class.create_from_json_file(json_file_path=json_config_path)
+    except FileNotFoundError:
+        pass
+
+
+def set_hook(custom_hook) -> None:
+    """Makes a hook the one of the process."""
+    global _current
+    from tornasole.core.hook import BaseHook
+
+    if not isinstance(custom_hook, BaseHook):
+        raise SMDebugTypeError(f"{custom_hook!r} is not allowed; allowed: a hook")
+    _current = custom_hook
+    if not _open_hooks:
+        atexit.register(_close_open_hooks)
+    _open_hooks.add(custom_hook)
+
+
+def del_hook() -> None:
+    """There is no hook of the process any more; the one there was stays open."""
+    global _current
+    _current = None
+
+
+def _close_open_hooks() -> None:
+    """At exit: every hook that is still open is closed, as failed if an exception ended the program."""
+    error = None if hasattr(sys, "ps1") or "IPython" in sys.modules else getattr(sys, "last_value", None)
+    for hook in list(_open_hooks):
+        if error is not None and hook._engine_hook is not None:
+            hook._engine_hook.fail(f"{type(error).__name__}: {error}")
+        else:
+            hook._cleanup()

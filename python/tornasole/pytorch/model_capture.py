@@ -1,0 +1,281 @@
+"""Capture of one registered root module.
+
+1. A callback before the root's forward pass is all that hangs on the model between the steps that are saved. It begins
+   the step and asks the engine whether anything is due.
+2. At a due step it gives the parameters to the engine, and hangs taps on modules and parameters: on those whose tensors
+   are wanted by the collections that are due now. Steps that want the same tensors share one set of taps, which stays
+   as long as such steps follow each other and goes with the first that differs.
+3. Which modules are wanted is known once they ran: at the first step of a kind every module has a tap, after the root's
+   forward pass those without a wanted tensor lose it.
+
+The callback belongs to the module and the capture to the callback, so a model that nobody needs any more goes as it
+would without them.
+"""
+
+import contextlib
+import weakref
+from typing import Callable, Dict, List, Optional, Tuple
+
+import torch
+
+from tornasole import _engine
+from tornasole.pytorch.functional_taps import FunctionalTaps
+from tornasole.pytorch.host_tensors import is_unmade, local_part
+from tornasole.pytorch.module_names import ModuleNames, is_compiled
+
+GRADIENT_PREFIX = "gradient/"
+_MAX_SETS = 32  # of taps; a schedule that changes at each step must not pile them up
+
+
+def _is_compiling() -> bool:
+    return False
+
+
+if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
+    _is_compiling = torch.compiler.is_compiling
+
+
+class Callback:
+    """A callable that hangs on a module. Copies and pickles of the module get one that does nothing in its place."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable):
+        self._function = function
+
+    def __call__(self, *arguments):
+        if _is_compiling():
+            return None
+        return self._function(*arguments)
+
+    def __reduce__(self):
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+class Attached:
+    """A callable in a dict of callbacks, that can be taken out and put back at the price of one look-up."""
+
+    __slots__ = ("_handle", "_callbacks", "_key", "_callable")
+
+    def __init__(self, handle, callbacks: Dict, function: Callable):
+        self._handle, self._callbacks, self._key, self._callable = handle, callbacks, handle.id, function
+
+    @classmethod
+    def to_module(cls, module: torch.nn.Module, function: Callable, even_on_error: bool = False) -> "Attached":
+        """Called after the module's forward pass, from now on; ``even_on_error``: also when that raised."""
+        options = {"always_call": True} if even_on_error and hasattr(module, "_forward_hooks_always_called") else {}
+        return cls(module.register_forward_hook(function, **options), module._forward_hooks, function)
+
+    def detach(self) -> None:
+        self._callbacks.pop(self._key, None)
+
+    def attach(self) -> None:
+        self._callbacks[self._key] = self._callable
+
+    def remove(self) -> None:
+        """Takes it out for good."""
+        self._handle.remove()
+
+
+class _Taps:
+    """What hangs on the model at steps that want the same tensors."""
+
+    def __init__(self):
+        self.parameter_names: List[str] = []
+        self.parameters: List[torch.Tensor] = []
+        self.attached: List[Attached] = []
+        self.unsettled: List[Tuple[_engine.ForwardTap, Attached]] = []  # nothing is known of these modules yet
+        self.follows_structure = False  # holds parameters, or modules that others might take the place of
+
+    def attach(self) -> None:
+        for attached in self.attached:
+            attached.attach()
+
+    def detach(self) -> None:
+        for attached in self.attached:
+            attached.detach()
+
+
+class ModelCapture:
+    """The callbacks and taps of one root module, and what they know of it."""
+
+    def __init__(self, hook, root: torch.nn.Module, names: ModuleNames, entry: Optional[torch.nn.Module] = None):
+        """``entry``: the part of the root whose forward pass begins a step, where the root itself is not called."""
+        self.names = names
+        self.is_compiled = is_compiled(root)
+        self._has_root_pass = not self.is_compiled and (entry is None or entry is root)
+        self._hook = hook
+        self._engine = hook._engine_hook
+        self._root = weakref.ref(root)
+        self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad)
+        self._sizes: List[Tuple[Dict, int]] = []
+        self._parameters: List[Tuple[str, torch.nn.Parameter]] = []
+        self._modules: List[Tuple[str, torch.nn.Module]] = []
+        self._taps: Dict[int, _Taps] = {}
+        self._hanging: Optional[_Taps] = None
+        self._is_in_forward = False
+        self._functional: Optional[FunctionalTaps] = None
+        self._find_structure(root)
+        callback = Callback(self.before_forward)
+        self._handle = (entry or root).register_forward_pre_hook(callback)
+
+    # ---- the model
+
+    def root(self) -> Optional[torch.nn.Module]:
+        return self._root()
+
+    def parameters(self) -> List[Tuple[str, torch.nn.Parameter]]:
+        """(name, parameter) of every parameter of the root."""
+        return self._parameters
+
+    def modules(self) -> List[Tuple[str, torch.nn.Module]]:
+        """(name, module), the root first."""
+        return self._modules
+
+    def _find_structure(self, root: torch.nn.Module) -> None:
+        self._modules = list(self.names.modules())
+        self._parameters, self._places, self._sizes = [], [], []
+        seen = set()
+        for dotted, module in root.named_modules():
+            self._sizes += [(module._parameters, len(module._parameters)), (module._modules, len(module._modules))]
+            for key, parameter in module._parameters.items():
+                if parameter is None or id(parameter) in seen:
+                    continue
+                seen.add(id(parameter))
+                name = self.names.parameter(f"{dotted}.{key}" if dotted else key)
+                self._parameters.append((name, parameter))
+                self._places.append((module._parameters, key, parameter, parameter.requires_grad))
+
+    def _is_structure_known(self) -> bool:
+        if not _engine.is_unchanged(self._places):
+            return False
+        for members, size in self._sizes:
+            if len(members) != size:
+                return False
+        return True
+
+    # ---- steps
+
+    def before_forward(self, module, inputs) -> None:
+        hook = self._hook
+        try:
+            if _engine.is_in_backward() or hook._is_passive():
+                return
+            if self._is_in_forward:
+                # The last forward pass never came to its end.
+                self._is_in_forward = False
+                if self._functional is not None:
+                    self._functional.stop()
+                hook._end_step(partial=True)
+            if hook._begin_step(hook._mode_of(module)):
+                self._begin_due_step(module)
+            elif self._hanging is not None:
+                self._detach()
+                hook._nothing_is_due()
+        except Exception as error:
+            hook._note_failure("the forward pass", error)
+
+    def _begin_due_step(self, module) -> None:
+        due_set = self._engine.due_set()
+        taps = self._taps.get(due_set)
+        if (taps is None or taps.follows_structure) and not self._is_structure_known():
+            self._forget()
+            self._find_structure(self._root() or module)
+            self._hook._model_changed()
+            taps = None
+        if taps is not self._hanging or taps is None:
+            self._detach()
+            if taps is None:
+                taps = self._make_taps(due_set)
+            else:
+                taps.attach()
+            self._hanging = taps
+        self._is_in_forward = self._has_root_pass
+        if self._has_root_pass and self._hook._captures_functions() and FunctionalTaps is not None:
+            self._functional = FunctionalTaps(
+                self._hook._save_or_rescue, {id(submodule): name for name, submodule in self._modules}
+            )
+            self._functional.start()
+        self._hook._step_is_due(self, module)
+        _engine.save_many(self._engine, taps.parameter_names, taps.parameters, self._hook._rescue)
+
+    def after_forward(self) -> None:
+        """The root's forward pass is over: modules that gave nothing anybody wants are left alone from here on."""
+        self._is_in_forward = False
+        if self._functional is not None:
+            self._functional.stop()
+        taps = self._hanging
+        if taps is None or not taps.unsettled:
+            return
+        wants = self._engine.wants
+        still_unknown, dropped = [], set()
+        for tap, attached in taps.unsettled:
+            if tap.calls == 0:
+                still_unknown.append((tap, attached))
+            elif not any(wants(f"{tap.name}_input_{i}") for i in range(tap.inputs)) and not any(
+                wants(f"{tap.name}_output_{i}") for i in range(tap.outputs)
+            ):
+                attached.detach()
+                dropped.add(attached)
+        taps.unsettled = still_unknown
+        if dropped:
+            taps.attached = [attached for attached in taps.attached if attached not in dropped]
+        # One is the end of the root's pass.
+        taps.follows_structure = bool(taps.parameters) or len(taps.attached) > 1
+
+    # ---- taps
+
+    def _make_taps(self, due_set: int) -> _Taps:
+        taps = _Taps()
+        taps.follows_structure = True
+        engine, rescue = self._engine, self._hook._rescue
+        with torch.no_grad():
+            for name, parameter in self._parameters:
+                if is_unmade(parameter):
+                    self._places.append(({}, name, None, False))  # looked at again at the next due step
+                    continue
+                if engine.wants(name):
+                    taps.parameter_names.append(name)
+                    taps.parameters.append(local_part(parameter))
+                if parameter.requires_grad and engine.wants(GRADIENT_PREFIX + name):
+                    tap = _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue)
+                    handle = parameter.register_hook(tap)
+                    taps.attached.append(Attached(handle, parameter._backward_hooks, tap))
+        if not self.is_compiled:
+            for name, module in self._modules:
+                if getattr(module, "_compiled_call_impl", None) is None:
+                    self._tap_module(taps, name, module)
+        root = self._root()
+        if root is not None and self._has_root_pass:
+            end = Callback(lambda module, inputs, outputs: self.after_forward())
+            taps.attached.append(Attached.to_module(root, end, even_on_error=self._hook._captures_functions()))
+        if len(self._taps) > _MAX_SETS:
+            self._forget()
+        self._taps[due_set] = taps
+        return taps
+
+    def _tap_module(self, taps: _Taps, name: str, module: torch.nn.Module) -> None:
+        tap = _engine.ForwardTap(self._engine, name, self._hook._rescue)
+        attached = Attached.to_module(module, tap)
+        taps.attached.append(attached)
+        taps.unsettled.append((tap, attached))
+
+    def _detach(self) -> None:
+        if self._hanging is not None:
+            self._hanging.detach()
+            self._hanging = None
+
+    def _forget(self) -> None:
+        self._hanging = None
+        for taps in self._taps.values():
+            for attached in taps.attached:
+                attached.remove()
+        self._taps.clear()
+
+    def close(self) -> None:
+        """Takes everything off the model."""
+        self._forget()
+        self._handle.remove()
+        for _, parameter in self._parameters:
+            if parameter._backward_hooks is not None and not parameter._backward_hooks:
+                parameter._backward_hooks = None

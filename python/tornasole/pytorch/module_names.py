@@ -1,0 +1,66 @@
+"""What modules and parameters are called in a trial."""
+
+from typing import Iterator, Tuple
+
+import torch
+
+# Wrappers that change nothing about the model leave no trace in names.
+_TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_dynamo_module")
+_PARALLEL = ("DataParallel", "DistributedDataParallel")
+
+
+def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
+    """The module inside wrappers that leave no trace in names, such as that of ``torch.compile``."""
+    while True:
+        for attribute in _TRANSPARENT:
+            inner = module._modules.get(attribute)
+            if isinstance(inner, torch.nn.Module):
+                module = inner
+                break
+        else:
+            return module
+
+
+def is_compiled(module: torch.nn.Module) -> bool:
+    """Whether calling this module runs code made by ``torch.compile``, in which callbacks have no place."""
+    if getattr(module, "_compiled_call_impl", None) is not None:
+        return True
+    return isinstance(module._modules.get("_orig_mod"), torch.nn.Module)
+
+
+class ModuleNames:
+    """The names of one registered root and of everything below it.
+
+    ``stable``: wrappers for data-parallel training leave no trace either, so that a run has the same names on one
+    device and on many.
+    """
+
+    def __init__(self, root: torch.nn.Module, stable: bool = False):
+        self._stable = stable
+        named = unwrapped(root)
+        if stable and type(named).__name__ in _PARALLEL and isinstance(named._modules.get("module"), torch.nn.Module):
+            named = unwrapped(named._modules["module"])
+        self.root = named._get_name()
+        self._wrapped_root = root
+
+    def path(self, dotted: str) -> str:
+        """A dotted path below the root, without the parts that wrappers put in."""
+        parts = [part for part in dotted.split(".") if part not in _TRANSPARENT]
+        if self._stable and parts and parts[0] == "module" and type(unwrapped(self._wrapped_root)).__name__ in _PARALLEL:
+            parts = parts[1:]
+        return ".".join(parts)
+
+    def modules(self) -> Iterator[Tuple[str, torch.nn.Module]]:
+        """(name, module) of the root, first, and of every module below it; each module once."""
+        seen = set()
+        for dotted, module in self._wrapped_root.named_modules():
+            path = self.path(dotted)
+            # What a wrapper holds is known by the wrapper's own name.
+            if (dotted and not path) or path in seen:
+                continue
+            seen.add(path)
+            yield (path or self.root), module
+
+    def parameter(self, dotted: str) -> str:
+        """The name of a parameter by its dotted path."""
+        return f"{self.root}_{self.path(dotted)}"

@@ -1,0 +1,196 @@
+"""Optimizers: how many steps they took, the gradients they see, their state and their learning rates.
+
+Optimizers are found by themselves: PyTorch calls ``before_step`` and ``after_step`` around every step of every optimizer
+of the process, and one that holds a parameter of a registered model is ours. Before PyTorch 2.0 only those given to
+``register_optimizer`` are known, and their ``step`` is wrapped.
+"""
+
+import functools
+import weakref
+from typing import Any, Dict, Iterable, List, Optional
+
+import torch
+
+from tornasole.pytorch.gradient_tools import listen, stop_listening
+from tornasole.pytorch.host_tensors import local_part
+
+try:
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+except ImportError:  # before PyTorch 2.0
+    register_optimizer_step_post_hook = register_optimizer_step_pre_hook = None
+
+GRADIENT_PREFIX = "optimizer_gradient/"
+STATE_PREFIX = "optimizer_state/"
+LEARNING_RATE_PREFIX = "learning_rate/"
+
+
+class OptimizerCapture:
+    """The optimizers of one hook's models."""
+
+    def __init__(self, hook):
+        self._hook = weakref.ref(hook)
+        self._handles: List = []
+        self._optimizers: List[weakref.ref] = []
+        self._is_ours: "weakref.WeakKeyDictionary[torch.optim.Optimizer, bool]" = weakref.WeakKeyDictionary()
+        self._names: Dict[int, str] = {}
+        self._steps = 0
+        self._scaler: Optional[weakref.ref] = None
+        self._wrapped: List[Any] = []
+
+    # ---- which
+
+    def watch(self) -> None:
+        """From now on every optimizer of the process is looked at when it steps."""
+        listen(self)
+        if self._handles or register_optimizer_step_pre_hook is None:
+            return
+        self._handles = [
+            register_optimizer_step_pre_hook(self.before_step),
+            register_optimizer_step_post_hook(self.after_step),
+        ]
+
+    def add(self, optimizer: torch.optim.Optimizer) -> None:
+        if self._is_ours.get(optimizer):
+            return
+        self._is_ours[optimizer] = True
+        self._optimizers.append(weakref.ref(optimizer))
+        if register_optimizer_step_pre_hook is None:
+            self._wrap(optimizer)
+        else:
+            self.watch()
+        hook = self._hook()
+        if hook is not None:
+            hook._model_changed()
+
+    def known(self) -> List[torch.optim.Optimizer]:
+        return [optimizer for known in self._optimizers for optimizer in [known()] if optimizer is not None]
+
+    def model_changed(self, captures: Iterable) -> None:
+        self._names = {id(p): name for capture in captures for name, p in capture.parameters()}
+        for optimizer in [optimizer for optimizer, is_ours in self._is_ours.items() if not is_ours]:
+            del self._is_ours[optimizer]
+
+    def _belongs(self, optimizer: torch.optim.Optimizer) -> bool:
+        known = self._is_ours.get(optimizer)
+        if known is None:
+            known = any(id(p) in self._names for group in optimizer.param_groups for p in group["params"])
+            if known:
+                self.add(optimizer)
+            else:
+                self._is_ours[optimizer] = False
+        return known
+
+    # ---- what
+
+    def facts(self) -> Dict[str, Any]:
+        facts: Dict[str, Any] = {"optimizer_step": self._steps}
+        scaler = None if self._scaler is None else self._scaler()
+        if scaler is not None:
+            facts["grad_scale"] = float(scaler.get_scale())
+        return facts
+
+    def step_is_due(self) -> None:
+        """State and learning rates, as they are before this step."""
+        hook = self._hook()
+        if hook is None or not hook._wants_optimizers():
+            return
+        group_number = 0
+        for optimizer in self.known():
+            for group in optimizer.param_groups:
+                rate = group.get("lr")
+                if rate is not None:
+                    hook._engine_hook.save_scalar(f"{LEARNING_RATE_PREFIX}{group_number}", float(rate))
+                group_number += 1
+            for parameter, state in list(optimizer.state.items()):
+                name = self._names.get(id(parameter))
+                if name is None or not isinstance(state, dict):
+                    continue
+                for key, value in state.items():
+                    if isinstance(value, torch.Tensor):
+                        hook._save_or_rescue(f"{STATE_PREFIX}{key}/{name}", value)
+
+    def before_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
+        """The gradients as the optimizer sees them: accumulated, clipped, and with the scale of a loss scaler removed."""
+        hook = self._hook()
+        if hook is None:
+            return
+        try:
+            if hook._is_passive() or not self._belongs(optimizer) or not hook._is_step_due():
+                return
+            if not hook._wants_optimizers():
+                return
+            scale = getattr(optimizer, "grad_scale", None)  # of a fused step, which removes it itself
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    name = self._names.get(id(parameter))
+                    if name is None or parameter.grad is None:
+                        continue
+                    name = GRADIENT_PREFIX + name
+                    if not hook._engine_hook.wants(name):
+                        continue
+                    gradient = local_part(parameter.grad)
+                    if scale is not None:
+                        gradient = gradient.detach() / scale
+                    hook._save_or_rescue(name, gradient)
+        except Exception as error:
+            hook._note_failure("the optimizer's step", error)
+
+    def after_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
+        hook = self._hook()
+        try:
+            if hook is not None and self._belongs(optimizer):
+                self._steps += 1
+        except Exception as error:
+            hook._note_failure("the optimizer's step", error)
+
+    def loss_scaled(self, scaler) -> None:
+        """A loss was multiplied by the factor of a scaler, and so will its gradients be."""
+        hook = self._hook()
+        try:
+            if hook is None or not scaler.is_enabled():
+                return
+            is_new = self._scaler is None or self._scaler() is not scaler
+            self._scaler = weakref.ref(scaler)
+            if is_new and not hook._is_passive() and hook._is_step_due():
+                hook._add_facts({"grad_scale": float(scaler.get_scale())})
+        except Exception as error:
+            hook._note_failure("the scaler of the loss", error)
+
+    def gradients_clipped(self, norm) -> None:
+        """The norm of the gradients before they were clipped."""
+        hook = self._hook()
+        try:
+            if hook is not None and not hook._is_passive() and hook._is_step_due() and hook._wants_optimizers():
+                hook._engine_hook.save_scalar("grad_norm", float(norm))
+        except Exception as error:
+            hook._note_failure("the norm of the gradients", error)
+
+    # ---- before PyTorch 2.0
+
+    def _wrap(self, optimizer: torch.optim.Optimizer) -> None:
+        step = optimizer.step
+        this = weakref.ref(self)
+
+        @functools.wraps(step)
+        def step_and_tell(*arguments, **keywords):
+            capture = this()
+            if capture is not None:
+                capture.before_step(optimizer)
+            result = step(*arguments, **keywords)
+            if capture is not None:
+                capture.after_step(optimizer)
+            return result
+
+        optimizer.step = step_and_tell
+        self._wrapped.append((weakref.ref(optimizer), step_and_tell))
+
+    def close(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        stop_listening(self)
+        for known, wrapper in self._wrapped:
+            optimizer = known()
+            if optimizer is not None and optimizer.__dict__.get("step") is wrapper:
+                del optimizer.step
+        self._wrapped = []

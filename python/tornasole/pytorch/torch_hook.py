@@ -1,0 +1,317 @@
+"""The hook for PyTorch: what is captured, under which name, and when.
+
+======================  =======================================================  =================================
+tensor                  name                                                     captured
+======================  =======================================================  =================================
+parameter               ``<RootClass>_<path>``, ``Net_fc1.weight``               before the root's forward pass
+gradient                ``gradient/<parameter>``                                 in the backward pass, as it comes
+module input, output    ``<path>_input_<i>``, ``<path>_output_<i>``              after the module's forward pass
+loss                    ``<LossClass>_output_0``                                 after the loss's forward pass
+functional loss         ``<name>_output_0``                                      ``record_tensor_value``
+======================  =======================================================  =================================
+
+A step begins with each forward pass of a registered root module, and ends with the next one.
+"""
+
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+
+from tornasole import _engine
+from tornasole.core.collection import CollectionKeys
+from tornasole.core.guard import guard, guarded
+from tornasole.core.hook import BaseHook
+from tornasole.core.older_names import make_tornasole_hook
+from tornasole.exceptions import SMDebugError
+from tornasole.modes import ModeKeys
+from tornasole.pytorch.host_copies import HostCopies
+from tornasole.pytorch.model_capture import Attached, ModelCapture
+from tornasole.pytorch.model_description import describe
+from tornasole.pytorch.module_names import ModuleNames
+from tornasole.pytorch.optimizer_capture import OptimizerCapture
+from tornasole.pytorch.torch_collection import Collection
+from tornasole.pytorch.torch_workers import rank_and_size
+
+_ON_REQUEST = (CollectionKeys.OPTIMIZER_VARIABLES, CollectionKeys.OPTIMIZER_GRADIENTS)
+
+
+class Hook(BaseHook):
+    """Captures tensors of a PyTorch training into a trial.
+
+    >>> hook = Hook(out_dir="runs/mnist", save_config=SaveConfig(save_interval=100))  # doctest: +SKIP
+    >>> hook.register_module(model); hook.register_loss(criterion)                    # doctest: +SKIP
+
+    The arguments are those of every hook. After construction no call raises into the training because of a fault of
+    the disk, of a value or of this library: what was lost is counted and stands in ``report()``.
+    """
+
+    _framework = "pytorch"
+    _framework_version = torch.__version__
+    _collection_class = Collection
+
+    @guarded()
+    def __init__(self, *arguments, **options) -> None:
+        super().__init__(*arguments, **options)
+        self.module_set = weakref.WeakSet()
+        self.has_registered_module = False
+        self.has_registered_loss_module = False
+        self._captures: List[weakref.ref] = []
+        self._losses: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
+        self._loss_taps: List[Attached] = []
+        self._are_losses_tapped = False
+        self._optimizers = OptimizerCapture(self)
+        self._rescue = self._make_rescue()
+        self._facts: Dict[str, Any] = {}
+        self._copies = HostCopies()
+        self._mode_follows_training = False
+        self._chooser: Optional[Callable[[ModeKeys], None]] = None  # called before each step, with its mode
+        self._is_open = True
+
+    # ---- what users call
+
+    @guarded()
+    def register_module(self, module: torch.nn.Module, *, _entry: Optional[torch.nn.Module] = None) -> None:
+        """Captures this module, as the root of a model: each of its forward passes is a step.
+
+        Raises ``SMDebugError`` for what is no ``torch.nn.Module``, and an ``AssertionError`` for a module that is
+        registered already, by itself or as a part of another.
+        """
+        if not isinstance(module, torch.nn.Module):
+            raise SMDebugError(f"register_module takes a torch.nn.Module, not a value of type {type(module).__name__}")
+        for submodule in module.modules():
+            assert submodule not in self.module_set, (
+                f"the module {type(submodule).__name__} is registered already: each module belongs to one root"
+            )
+        names = ModuleNames(module, stable=bool(self._options.get("stable_names")))
+        capture = ModelCapture(self, module, names, _entry)
+        for submodule in module.modules():
+            self.module_set.add(submodule)
+        self._captures.append(weakref.ref(capture))
+        self._optimizers.watch()
+        self._model_changed()
+        self.has_registered_module = True
+
+    def register_hook(self, module: torch.nn.Module) -> None:
+        """The same as :meth:`register_module`."""
+        self.register_module(module)
+
+    @guarded()
+    def register_loss(self, loss_module: torch.nn.Module) -> None:
+        """Captures the inputs and the value of a loss such as ``torch.nn.CrossEntropyLoss()``, at due steps.
+
+        An ``AssertionError`` for what is no loss of ``torch.nn``.
+        """
+        assert isinstance(loss_module, torch.nn.modules.loss._Loss), (
+            f"register_loss takes a loss of torch.nn, an instance of a subclass of _Loss, not a "
+            f"{type(loss_module).__name__}; a loss computed by a function is saved with record_tensor_value"
+        )
+        if any(known() is loss_module for _, known in self._losses):
+            return
+        self.module_set.add(loss_module)
+        self._losses.append((loss_module._get_name(), weakref.ref(loss_module)))
+        if self._are_losses_tapped:
+            self._tap_loss(loss_module)
+        self._model_changed()
+        self.has_registered_loss_module = True
+
+    @guarded()
+    def register_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Names an optimizer whose state, learning rates and gradients may be asked for.
+
+        Optimizers of a registered model are found by themselves at their first step; this makes one known before it.
+        """
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise SMDebugError(
+                f"register_optimizer takes a torch.optim.Optimizer, not a value of type {type(optimizer).__name__}"
+            )
+        self._optimizers.add(optimizer)
+
+    @guarded()
+    def record_tensor_value(self, tensor_name: str, tensor_value: torch.Tensor) -> None:
+        """Saves a value as the output of a module called ``tensor_name``: ``<tensor_name>_output_0``.
+
+        For losses that are functions: ``hook.record_tensor_value("nll_loss", loss)``. It is saved if a collection that
+        is due contains that name. An ``AssertionError`` for what is no tensor.
+        """
+        assert isinstance(tensor_value, torch.Tensor), (
+            f"record_tensor_value takes a torch.Tensor, not a value of type {type(tensor_value).__name__}"
+        )
+        try:
+            self._engine_hook.save_output(tensor_name, tensor_value)
+        except TypeError as error:
+            self._rescue(self._engine_hook.save_output, tensor_name, tensor_value, error)
+
+    # ---- called by the captures
+
+    def _step_is_due(self, capture: ModelCapture, module: torch.nn.Module) -> None:
+        if not self._are_losses_tapped:
+            self._are_losses_tapped = True
+            for attached in self._loss_taps:
+                attached.attach()
+            for _, known in self._losses[len(self._loss_taps) :]:
+                loss = known()
+                if loss is not None:
+                    self._tap_loss(loss)
+        facts: Dict[str, Any] = {"training": module.training, "grad_enabled": torch.is_grad_enabled()}
+        facts.update(self._optimizers.facts())
+        self._facts = {}
+        self._add_facts(facts)
+        self._optimizers.step_is_due()
+
+    def _nothing_is_due(self) -> None:
+        if self._are_losses_tapped:
+            self._are_losses_tapped = False
+            for attached in self._loss_taps:
+                attached.detach()
+
+    def _tap_loss(self, loss: torch.nn.Module) -> None:
+        tap = _engine.ForwardTap(self._engine_hook, loss._get_name(), self._rescue)
+        self._loss_taps.append(Attached.to_module(loss, tap))
+
+    def _model_changed(self) -> None:
+        captures = self._live_captures()
+        self._optimizers.model_changed(captures)
+        losses = [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
+        self._engine_hook.describe_model(describe(captures, losses, self._optimizers.known()))
+
+    def _live_captures(self) -> List[ModelCapture]:
+        captures = [capture for known in self._captures for capture in [known()] if capture is not None]
+        self._captures = [weakref.ref(capture) for capture in captures]
+        return captures
+
+    def _make_rescue(self):
+        # Not a method: the taps hang on modules and must not keep the hook alive.
+        this = weakref.ref(self)
+
+        def rescue(save, name: str, tensor: torch.Tensor, error: BaseException) -> None:
+            """Saves what the engine could not take as it was; what cannot be saved at all is told once per name."""
+            try:
+                hook = this()
+                if hook is None:
+                    return
+                if isinstance(error, TypeError):
+                    hook._copies.save(save, name, tensor)
+                    return
+            except Exception as second:
+                error = second
+            hook._note_failure(f"'{name}'", error)
+
+        return rescue
+
+    # ---- asked by the captures
+
+    def _mode_of(self, module: torch.nn.Module) -> Optional[ModeKeys]:
+        """The mode of the step that begins; None for the mode the script has set."""
+        if not self._mode_follows_training:
+            return None
+        mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
+        if self._chooser is not None:
+            self._chooser(mode)
+        return mode
+
+    def _begin_for(self, module: torch.nn.Module) -> None:
+        """Begins the step of a pass that is under way already."""
+        for capture in self._live_captures():
+            capture.before_forward(module, ())
+
+    def _backward_begins(self) -> None:
+        if self._engine_hook.anything_due():
+            captures = self._live_captures()
+            roots = [root for capture in captures for root in [capture.root()] if root is not None]
+            if roots and not any(root.training for root in roots):
+                self._add_facts({"backward_in_eval": True})
+
+    def _add_facts(self, facts: Dict[str, Any]) -> None:
+        """Facts about the step that is open."""
+        self._facts = {**self._facts, **facts}
+        self._engine_hook.set_facts(self._facts)
+
+    def _is_passive(self) -> bool:
+        return guard.disable_smdebug or not self._is_open
+
+    def _captures_functions(self) -> bool:
+        return bool(self._options.get("capture_functional"))
+
+    def _save_or_rescue(self, name: str, tensor: torch.Tensor) -> None:
+        try:
+            self._engine_hook.save(name, tensor)
+        except TypeError as error:
+            self._rescue(self._engine_hook.save, name, tensor, error)
+
+    def _is_step_due(self) -> bool:
+        return self._engine_hook.anything_due()
+
+    def _wants_optimizers(self) -> bool:
+        """Whether somebody asked for what optimizers know: neither ``all`` nor a framework's default does."""
+        return any(name in self.include_collections for name in _ON_REQUEST)
+
+    def _note_failure(self, where: str, error: Exception) -> None:
+        guard.handle(error, where)
+
+    # ---- steps; what is still on its way from another device belongs to the step that ends
+
+    def _begin_step(self, mode: Optional[ModeKeys] = None) -> bool:
+        if self._copies:
+            self._flush_copies()
+        return super()._begin_step(mode)
+
+    def _end_step(self, partial: bool = False) -> None:
+        self._flush_copies()
+        super()._end_step(partial)
+
+    def set_mode(self, mode: ModeKeys) -> None:
+        """Sets the mode of the steps to come; ends the open step if the mode changes. Counts nothing."""
+        self._flush_copies()
+        super().set_mode(mode)
+
+    def _flush_copies(self) -> None:
+        try:
+            self._copies.flush()
+        except Exception as error:
+            self._note_failure("a copy from another device", error)
+
+    # ---- asked by the base
+
+    def _get_worker_rank(self) -> Tuple[int, int]:
+        return rank_and_size()
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{rank_and_size()[0]}"
+
+    def _get_num_workers(self) -> int:
+        return rank_and_size()[1]
+
+    def _tensor_name_of(self, arg: object) -> Optional[str]:
+        for capture in self._live_captures():
+            for name, parameter in capture.parameters():
+                if parameter is arg:
+                    return name
+        return None
+
+    def _prepare_framework_collections(self) -> None:
+        """Modules whose tensors were asked for become patterns: by now they have names."""
+        names = {id(module): name for capture in self._live_captures() for name, module in capture.modules()}
+        names.update((id(loss()), name) for name, loss in self._losses)
+        for collection in list(self.collection_manager.collections.values()):
+            collection._add_module_patterns(names)
+
+    @guarded()
+    def close(self) -> None:
+        """Ends the run and takes every callback off the model, the losses and the optimizers.
+
+        What is left is written, then the end marker. Later calls are ignored with one warning.
+        """
+        if getattr(self, "_is_open", False):
+            self._flush_copies()
+            self._is_open = False
+            for capture in self._live_captures():
+                capture.close()
+            for attached in self._loss_taps:
+                attached.remove()
+            self._loss_taps.clear()
+            self._optimizers.close()
+        super().close()
+
+
+TornasoleHook = make_tornasole_hook(Hook)

@@ -1,0 +1,267 @@
+"""Attaches a hook to a PyTorch program that has none.
+
+1. The first call of an outermost module with something to train makes the hook and registers that module. Until then
+   PyTorch calls us before each module; afterwards it does not.
+2. Losses: modules of ``torch.nn`` are registered at their first call; functions of ``torch.nn.functional`` are recorded
+   under their names; the value ``backward()`` is called on is ``backward_loss_output_0`` if neither gave it.
+3. The mode of a step is that of the root module: training or not.
+
+A hook that the script builds itself is used instead, and gets the losses.
+"""
+
+import functools
+import os
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE
+
+# Functions of torch.nn.functional whose value is a loss.
+LOSS_FUNCTIONS = (
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "ctc_loss",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+)
+_LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
+_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+
+
+class Attachment:
+    """The state of one attached process."""
+
+    def __init__(self):
+        self.hook = None
+        self.is_off = False
+        self._search: Optional[Any] = None
+        self._inside = threading.local()  # how deep in calls of modules, losses and loss functions
+        self._known_losses: List[Any] = []  # grad_fn of losses of this step
+
+    # ---- finding the model
+
+    def search(self) -> None:
+        """From now on every call of a module is looked at, until the model is found."""
+        self._search = torch.nn.modules.module.register_module_forward_pre_hook(self._before_any_module)
+
+    def _stop_search(self) -> None:
+        if self._search is not None:
+            self._search.remove()
+            self._search = None
+
+    def _before_any_module(self, module: torch.nn.Module, inputs) -> None:
+        if _is_compiling() or isinstance(module, torch.nn.modules.loss._Loss):
+            return
+        try:
+            if not any(parameter.requires_grad for parameter in module.parameters()):
+                return
+            root = _outermost(module)
+            if root is not None:
+                self._stop_search()
+                self.take(root, module)
+        except Exception as error:
+            self._give_up(error)
+
+    def take(self, root: torch.nn.Module, called: torch.nn.Module) -> None:
+        """Registers the model, with the script's hook if it has one, else with one made for it."""
+        from tornasole.core.singleton_utils import current_hook
+        from tornasole.pytorch.torch_hook import Hook
+
+        hook = current_hook()
+        if hook is not None and not isinstance(hook, Hook):
+            self.is_off = True
+            return
+        if hook is None:
+            hook = make_hook()
+            if hook is None:
+                self.is_off = True
+                return
+        self.hook = hook
+        if hook.has_registered_module:
+            return
+        hook._mode_follows_training = hook._is_automatic
+        hook.register_module(root, _entry=called)
+        # PyTorch has looked up the callbacks of this call already: the first step begins here.
+        hook._begin_for(called)
+
+    def _give_up(self, error: Exception) -> None:
+        self.is_off = True
+        self._stop_search()
+        print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+
+    # ---- losses
+
+    def _depth(self) -> int:
+        return getattr(self._inside, "depth", 0)
+
+    def is_recording(self) -> bool:
+        hook = self.hook
+        return hook is not None and not self.is_off and not hook._is_passive()
+
+    def call_loss_module(self, call: Callable, loss: torch.nn.Module, arguments, keywords):
+        """A loss of ``torch.nn``: registered before its first call, recorded by its own tap."""
+        if not self.is_recording() or self._depth():
+            return call(loss, *arguments, **keywords)
+        if loss not in self.hook.module_set:
+            try:
+                self.hook.register_loss(loss)
+            except Exception as error:
+                self._give_up(error)
+        self._inside.depth = 1
+        try:
+            value = call(loss, *arguments, **keywords)
+        finally:
+            self._inside.depth = 0
+        self._note_loss(value)
+        return value
+
+    def call_loss_function(self, function: Callable, name: str, arguments, keywords):
+        """A loss of ``torch.nn.functional``: recorded under the function's name, unless another loss called it."""
+        if not self.is_recording() or self._depth():
+            return function(*arguments, **keywords)
+        self._inside.depth = 1
+        try:
+            value = function(*arguments, **keywords)
+        finally:
+            self._inside.depth = 0
+        self._note_loss(value)
+        self._record(name, value)
+        return value
+
+    def before_backward(self, value: torch.Tensor) -> None:
+        """The value a backward pass starts from."""
+        if not self.is_recording():
+            return
+        if value.numel() == 1 and not self._comes_from_known_loss(value):
+            self._record("backward_loss", value)
+        self._known_losses.clear()
+        self.hook._backward_begins()
+
+    def _record(self, name: str, value: Any) -> None:
+        if not isinstance(value, torch.Tensor) or not self.hook._is_step_due():
+            return
+        try:
+            full_name = f"{name}_output_0"
+            losses = self.hook.get_collection("losses", create=True)
+            if name != "backward_loss" and not losses.has_tensor_name(full_name):
+                losses.add_tensor_name(full_name)
+            self.hook.record_tensor_value(name, value)
+        except Exception as error:
+            self._give_up(error)
+
+    def _note_loss(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+            self._known_losses = self._known_losses[-15:] + [value.grad_fn]
+
+    def _comes_from_known_loss(self, value: torch.Tensor) -> bool:
+        level = [value.grad_fn]
+        for _ in range(_LOSS_DEPTH):
+            if any(node is known for node in level for known in self._known_losses):
+                return True
+            level = [parent for node in level if node is not None for parent, _ in node.next_functions]
+        return False
+
+
+def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
+    """The module itself, or the one whose method is calling it as its own part without being called as a module.
+
+    Training frameworks call ``module.training_step(batch)``, which calls the parts of the module. None while a module
+    is being built, which may try its parts.
+    """
+    frame = sys._getframe(2)
+    found = module
+    for _ in range(40):
+        if frame is None:
+            break
+        owner = frame.f_locals.get("self") if frame.f_code.co_varnames[:1] == ("self",) else None
+        if isinstance(owner, torch.nn.Module) and owner is not found and any(m is found for m in owner.modules()):
+            if frame.f_code.co_name == "__init__":
+                return None
+            found = owner
+        frame = frame.f_back
+    return found
+
+
+def make_hook():
+    """A hook from the configuration or preset the environment names; None, and told, if it cannot be made."""
+    from tornasole.pytorch.torch_hook import Hook
+
+    out = os.environ.get(OUT_VARIABLE) or None
+    preset = os.environ.get(PRESET_VARIABLE)
+    if preset:
+        from tornasole.run.presets import make_preset_hook
+
+        hook = make_preset_hook(Hook, preset, out)
+    else:
+        hook = Hook.create_from_json_file(out_dir=out) if out else Hook.create_from_json_file()
+    hook._is_automatic = True
+    print(f"tornasole: capturing into {hook.out_dir}", file=sys.stderr)
+    return hook
+
+
+_attachment: Optional[Attachment] = None
+
+
+def attach() -> Attachment:
+    """Attaches to PyTorch, once."""
+    global _attachment
+    if _attachment is not None:
+        return _attachment
+    _attachment = attachment = Attachment()
+    functional, loss_type = torch.nn.functional, torch.nn.modules.loss._Loss
+    module_call = torch.nn.Module.__call__
+
+    def call_loss(self, *arguments, **keywords):
+        if _is_compiling():
+            return module_call(self, *arguments, **keywords)
+        return attachment.call_loss_module(module_call, self, arguments, keywords)
+
+    loss_type.__call__ = call_loss
+    for name in LOSS_FUNCTIONS:
+        function = getattr(functional, name, None)
+        if function is not None:
+            setattr(functional, name, _recorded(attachment, function, name))
+    backward = torch.Tensor.backward
+
+    @functools.wraps(backward)
+    def backward_told(self, *arguments, **keywords):
+        if not _is_compiling():
+            try:
+                attachment.before_backward(self)
+            except Exception as error:
+                attachment._give_up(error)
+        return backward(self, *arguments, **keywords)
+
+    torch.Tensor.backward = backward_told
+    attachment.search()
+    return attachment
+
+
+def _recorded(attachment: Attachment, function: Callable, name: str) -> Callable:
+    @functools.wraps(function)
+    def loss_function(*arguments, **keywords):
+        if _is_compiling():
+            return function(*arguments, **keywords)
+        return attachment.call_loss_function(function, name, arguments, keywords)
+
+    return loss_function

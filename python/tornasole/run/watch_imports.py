@@ -1,0 +1,72 @@
+"""Attaches to a framework at the moment a program has imported it."""
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+from typing import Callable, Dict
+
+from tornasole.run import CONFIG_VARIABLES, PRESET_VARIABLE
+
+
+def _attach_torch() -> None:
+    from tornasole.run.torch_attachment import attach
+
+    attach()
+
+
+_ATTACHMENTS: Dict[str, Callable[[], None]] = {"torch": _attach_torch}
+
+
+class _Loader(importlib.abc.Loader):
+    """A module's own loader, and something to do once the module is whole."""
+
+    def __init__(self, loader, attach: Callable[[], None]):
+        self._loader, self._attach = loader, attach
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module) -> None:
+        # What others see of the module is as if this loader had never been here.
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        try:
+            self._attach()
+        except Exception as error:
+            print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        attach = _ATTACHMENTS.get(name)
+        if attach is None:
+            return None
+        sys.meta_path.remove(self)  # looks once: what the others find is wrapped
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            sys.meta_path.insert(0, self)
+            return None
+        spec.loader = _Loader(spec.loader, attach)
+        return spec
+
+
+_FINDER = _Finder()
+
+
+def is_wanted() -> bool:
+    """Whether the environment asks for capture: a configuration or a preset is named, and ``USE_SMDEBUG`` is not off."""
+    switch = os.environ.get("TORNASOLE_USE_SMDEBUG", os.environ.get("USE_SMDEBUG", "true")).strip().lower()
+    if switch in ("0", "n", "no", "f", "false", "off"):
+        return False
+    return any(os.environ.get(name) for name in (PRESET_VARIABLE, *CONFIG_VARIABLES))
+
+
+def install() -> None:
+    """Attaches to frameworks that are imported from now on, and to those that are imported already."""
+    if not is_wanted() or _FINDER in sys.meta_path:
+        return
+    sys.meta_path.insert(0, _FINDER)
+    for name, attach in _ATTACHMENTS.items():
+        if name in sys.modules:
+            attach()
