@@ -8,6 +8,8 @@
 NB_MODULE(_engine, module) {
   module.doc() = "The engine. Users import tornasole, not this.";
   module.attr("__version__") = tornasole_version();
+  tornasole::python::bind_stored_events(module);
   tornasole::python::bind_hook(module);
   tornasole::python::bind_stats(module);
+  tornasole::python::bind_trial(module);
 }
