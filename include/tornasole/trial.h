@@ -57,6 +57,9 @@ struct TrialOptions {
   // ever.
   std::optional<double> timeout_s = 300;
   double poll_s = 2;
+  // How open, refresh and the waits sleep, called by the thread that waits; false ends the wait with kNotYet. Nothing:
+  // the thread just sleeps. May let other threads use the trial meanwhile.
+  std::function<bool(double seconds)> sleep = {};
   // The step window and delays of live runs; nothing: TORNASOLE_…/SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW (1000),
   // …_TRAINING_END_DELAY_REFRESH (1), …_MISSING_EVENT_FILE_RETRY_LIMIT (100).
   std::optional<std::int64_t> incomplete_step_window = {};
@@ -182,6 +185,11 @@ class TORNASOLE_EXPORT Trial {
   Status wait_for_steps(std::span<const ModeStep> steps);
   // The value, waiting for its step as above and then for its event file, at most missing_file_retries polls.
   Result<Tensor> wait_for_value(std::string_view name, ModeStep step, std::string_view worker = {});
+  // For a step that is known: waits until what it holds of the tensor can be read or its event file is known not to
+  // come, at most missing_file_retries polls. Loads nothing new, so the same steps are known before and after.
+  Status wait_for_file(std::string_view name, ModeStep step, std::string_view worker = {});
+  // timeout_s and poll_s of the options, for the waits that follow.
+  Status set_waiting(std::optional<double> timeout_s, double poll_s);
 
   const std::string& name() const noexcept;
   const std::string& path() const noexcept;

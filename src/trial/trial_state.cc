@@ -83,7 +83,7 @@ Status TrialState::refresh() {
   TORNASOLE_CHECK(load_index(/*is_final=*/is_settled));
   if (!has_ended) return {};
   if (!is_settled) {
-    sleep_(settings_.end_delay_s);
+    TORNASOLE_CHECK(pause(settings_.end_delay_s));
     TORNASOLE_CHECK(load_collections());
     TORNASOLE_CHECK(load_index(/*is_final=*/true));
   }

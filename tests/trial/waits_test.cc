@@ -338,6 +338,58 @@ TEST(WaitingForAValue, GivesUpAfterItsTriesOrAtOnceWhenTheFileWasSkipped) {
   EXPECT_EQ(world.slept_s(), 12);
 }
 
+TEST(WaitingForAFile, LoadsNothingNew) {
+  TrialWorld world;
+  world.write_collections({"worker_0", "worker_1"});
+  const WrittenFile file{.step = 0, .tensors = {{"smdebug/reductions/mean/a", {7}}}, .has_event_file = false};
+  world.write(file);
+  Trial trial = must_open(world, {.timeout_s = 300});
+  int polls = 0;
+  world.on_sleep = [&] {
+    if (++polls == 1) world.write({.step = 1, .worker = "worker_1"});
+    if (polls == 3) world.put(format::event_path(0, "worker_0"), encode_files(file).events);
+  };
+  ASSERT_TRUE(trial.wait_for_file("a", global(0)).ok());
+  EXPECT_EQ(polls, 3);
+  EXPECT_EQ(*trial.tensor("a")->reduction_value(global(0), {.kind = ReductionKind::kMean}), 7);
+  EXPECT_EQ(numbers(trial.steps(Mode::kGlobal, StepFilter::kIncludingIncomplete)), range(0, 0));
+}
+
+TEST(WaitingForAFile, EndsWhenTheRunIsOver) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  world.write({.step = 0, .has_event_file = false});
+  Trial trial = must_open(world, {.timeout_s = 300});
+  int polls = 0;
+  world.on_sleep = [&] {
+    if (++polls == 2) world.end();
+  };
+  EXPECT_TRUE(trial.wait_for_file("a", global(0)).ok());
+  EXPECT_EQ(polls, 2);
+  EXPECT_EQ(trial.tensor("a", global(0)).error().code, ErrorCode::kNotFound);
+}
+
+TEST(Waiting, SleepsAsToldAndEndsWhenTheSleeperSaysSo) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  std::vector<double> slept;
+  Trial trial = must_open(world, {.timeout_s = {}, .sleep = [&](double seconds) {
+                                    slept.push_back(seconds);
+                                    return slept.size() < 3;
+                                  }});
+  ASSERT_TRUE(trial.set_waiting({}, 0.25).ok());
+  const std::vector<ModeStep> wanted = {global(4)};
+  const Status ended = trial.wait_for_steps(wanted);
+  ASSERT_FALSE(ended.ok());
+  EXPECT_EQ(ended.error().code, ErrorCode::kNotYet);
+  EXPECT_EQ(ended.error().kind, ErrorKind::kRuntime);
+  EXPECT_EQ(slept, (std::vector<double>{0.25, 0.25, 0.25}));
+  EXPECT_EQ(world.slept_s(), 0);
+  ASSERT_TRUE(trial.set_waiting(0, 1).ok());
+  EXPECT_EQ(trial.wait_for_steps(wanted).error().kind, ErrorKind::kStepNotYetAvailable);
+  EXPECT_EQ(trial.set_waiting(-1, 1).error().kind, ErrorKind::kValue);
+}
+
 TEST(Refreshing, AnIndexFileStillBeingWrittenIsTriedAgain) {
   TrialWorld world;
   world.write_collections({"worker_0"});
