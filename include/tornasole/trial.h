@@ -132,6 +132,14 @@ struct SweepQuery {
   std::vector<Reduction> reduction_kinds = {};                 // only these; empty: all
 };
 
+// One value to be read: of a tensor at a step, or a stored reduction of it.
+struct ValueQuery {
+  std::string name = {};
+  ModeStep step = {};
+  std::string worker = {};                  // empty: the first in sorted order that saved the tensor at the step
+  std::optional<Reduction> reduction = {};  // as stored, never computed
+};
+
 // One tensor of a trial, by name; valid as long as the trial. Every step may be a mode's or global (ModeStep with
 // Mode::kGlobal). Without a worker, the first in sorted order that saved the tensor at that step.
 class TORNASOLE_EXPORT TrialTensor {
@@ -159,6 +167,8 @@ class TORNASOLE_EXPORT TrialTensor {
   // The saved reduction, else computed from the value.
   Result<Tensor> reduction_tensor(ModeStep step, Reduction reduction, std::string_view worker = {}) const;
   Result<double> reduction_value(ModeStep step, Reduction reduction, std::string_view worker = {}) const;
+  // Which reductions were saved, sorted; reads nothing.
+  Result<std::vector<Reduction>> stored_reductions(ModeStep step, std::string_view worker = {}) const;
   // Only what was saved, never computed.
   Result<std::map<Reduction, Tensor>> reduction_values(ModeStep step, std::string_view worker = {}) const;
 
@@ -222,6 +232,11 @@ class TORNASOLE_EXPORT Trial {
   // Reads each event file once, in step order, on several threads; calls back from the calling thread, in the order of
   // global step, worker and position in the file, until the callback returns false.
   Status sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const;
+
+  // The same for a list of values, each answered as TrialTensor::value does: calls back once for each, with its place
+  // in the list, in the order in which they lie in the files.
+  Status read(std::span<const ValueQuery> queries,
+              const std::function<bool(std::size_t place, Result<Tensor> value)>& callback) const;
 
   bool loaded_all_steps() const noexcept;
   std::int64_t last_complete_step() const noexcept;  // -1 if none

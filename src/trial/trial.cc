@@ -145,6 +145,11 @@ Status Trial::sweep(const SweepQuery& query, const std::function<bool(const Swep
   return trial::without_exceptions([&] { return state_->sweep(query, callback); });
 }
 
+Status Trial::read(std::span<const ValueQuery> queries,
+                   const std::function<bool(std::size_t place, Result<Tensor> value)>& callback) const {
+  return trial::without_exceptions([&] { return state_->read(queries, callback); });
+}
+
 bool Trial::loaded_all_steps() const noexcept { return state_->progress().loaded_all_steps; }
 std::int64_t Trial::last_complete_step() const noexcept { return state_->progress().last_complete_step; }
 const std::string& Trial::last_index_token() const noexcept { return state_->discoverer().token(); }

@@ -86,6 +86,8 @@ class TrialState {
                                                 std::vector<std::pair<ModeStep, Error>>* missing) const;
   // trial_sweep.cc
   Status sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const;
+  Status read(std::span<const ValueQuery> queries,
+              const std::function<bool(std::size_t place, Result<Tensor> value)>& callback) const;
   Status check_all_values();
 
   const TrialSettings& settings() const noexcept { return settings_; }
@@ -130,12 +132,14 @@ class TrialState {
   bool may_file_come(const Part& part) const;
   // Whether an event file with something of the tensor is missing and may still come.
   bool is_file_to_come(std::uint32_t tensor, ModeStep step, std::uint32_t worker) const;
+  // A reduction that was asked for and not stored.
+  Error not_stored_error(std::uint32_t tensor, ModeStep step, std::uint32_t worker, Reduction reduction) const;
   // The last missing file that was asked about: one question for all its values.
   struct MissingFile {
     std::uint32_t part = kNoPart;
     bool may_come = false;
   };
-  Error explain_wanted(const Error& error, const WantedValue& wanted, MissingFile* missing) const;
+  Error explain_wanted(const Error& error, const WantedValue& wanted, ModeStep step, MissingFile* missing) const;
   std::vector<WantedValue> wanted_of_tensor(std::uint32_t tensor, Mode mode, std::string_view worker,
                                             std::vector<ModeStep>* steps,
                                             std::vector<std::pair<ModeStep, Error>>* missing) const;
