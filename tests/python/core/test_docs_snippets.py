@@ -19,7 +19,7 @@ def pages():
             yield pytest.param(snippets, id=str(path.relative_to(ROOT)))
 
 
-@pytest.mark.parametrize("snippets", pages())
+@pytest.mark.parametrize("snippets", list(pages()))
 def test_snippets_of_a_page_run_as_printed(snippets, tmp_path):
     if any("torch" in snippet for snippet in snippets):
         pytest.importorskip("torch")
