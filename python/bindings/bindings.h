@@ -6,8 +6,9 @@
 
 namespace tornasole::python {
 
-void bind_hook(nanobind::module_& module);     // hook.h, model.h
-void bind_options(nanobind::module_& module);  // options.h
-void bind_stats(nanobind::module_& module);    // stats.h
+void bind_hook(nanobind::module_& module);         // hook.h, model.h
+void bind_options(nanobind::module_& module);      // options.h
+void bind_stats(nanobind::module_& module);        // stats.h
+void bind_step_writer(nanobind::module_& module);  // step_writer.h
 
 }  // namespace tornasole::python

@@ -11,4 +11,5 @@ NB_MODULE(_engine, module) {
   tornasole::python::bind_options(module);
   tornasole::python::bind_hook(module);
   tornasole::python::bind_stats(module);
+  tornasole::python::bind_step_writer(module);
 }

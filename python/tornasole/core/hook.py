@@ -351,10 +351,14 @@ class BaseHook:
 
     # ---- values
 
-    def save_scalar(self, name: str, value, sm_metric: bool = False, timestamp: float | None = None) -> None:
-        """Saves one number as ``scalar/<name>`` in the next step that is saved, whatever the schedules say."""
+    def save_scalar(self, name, value, sm_metric=False, timestamp=None, searchable=None) -> None:
+        """Saves one number as ``scalar/<name>`` in the next step that is saved, whatever the schedules say.
+
+        ``sm_metric`` (``searchable`` in older scripts) makes it a line of the SageMaker metrics file too; ``timestamp``
+        is in seconds since 1970, now if it is left out. A value that is not exactly one number is a TypeError.
+        """
         if self._engine_hook is not None and not guard.disable_smdebug:
-            self._engine_hook.save_scalar(name, value, sm_metric, timestamp)
+            self._engine_hook.save_scalar(name, value, bool(sm_metric or searchable), timestamp)
 
     @guarded()
     def save_tensor(self, tensor_name: str, tensor_value, collections_to_write="default") -> None:
@@ -386,12 +390,17 @@ class BaseHook:
         """The value as something the engine can read; None, with a warning, if there is no way."""
         import numpy
 
-        if isinstance(value, (int, float, complex, str, bytes, list, tuple)):
-            value = numpy.asarray(value)
-        if isinstance(value, numpy.ndarray) and value.dtype.hasobject or isinstance(value, (dict, set)) or value is None:
+        try:
+            if isinstance(value, (int, float, complex, str, bytes)):
+                value = numpy.array([value])
+            elif isinstance(value, (list, tuple)):
+                value = numpy.asarray(value)
+            is_bad = value is None or isinstance(value, (dict, set)) or getattr(value, "dtype", None) == object
+        except ValueError:  # a list of lists of different lengths
+            is_bad = True
+        if is_bad:
             get_logger().warning("save_tensor: the value of %r cannot be made an array; it is left out", name)
-            return None
-        return value
+        return None if is_bad else value
 
     # ---- what is saved now
 
