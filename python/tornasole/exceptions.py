@@ -57,11 +57,12 @@ class _Described(SMDebugError):
 
 
 class InvalidCollectionConfiguration(_Described):
-    """A collection of the user's own has neither names nor patterns."""
+    """A collection that can never match anything: it has neither a pattern nor a tensor's name."""
 
-    def __init__(self, c_name):
-        super().__init__(c_name)
+    def __init__(self, c_name: str, message: str | None = None):
+        super().__init__(c_name, message)
         self.c_name = c_name
+        self._message = message
 
     @property
     def collection(self):
@@ -69,7 +70,10 @@ class InvalidCollectionConfiguration(_Described):
         return self.c_name
 
     def _describe(self) -> str:
-        return f"collection {self.c_name} is empty: give it tensor_names or include_regex"
+        return (
+            f"collection {self.c_name!r} has neither a pattern nor a tensor name; give it include_regex or add names "
+            "to it"
+        )
 
 
 class MissingCollectionFiles(_Described):
