@@ -118,8 +118,7 @@ class Contender:
 
     def settle(self):
         """What a writer thread still has to do belongs to this step, not to the next contender's."""
-        if self.hook is not None:
-            time.sleep(0.002)
+        time.sleep(0.002)
 
     def close(self):
         if self.hook is not None:
