@@ -218,6 +218,14 @@ class Runner:
         seconds = statistics.median(answer["seconds"] for answer in answers if answer)
         self.add(name, shown_time(seconds), "-", "-", "<= 1 s", seconds <= 1)
 
+    def follow(self, name):
+        """From the end of a step to a reader that sees it."""
+        answers = [answer for answer in (self.ours("follow_bench") for _ in range(2)) if answer]
+        for share in ("p50", "p99"):
+            if answers:
+                seconds = statistics.median(answer[share] for answer in answers)
+                self.add(f"{name}, {share}", shown_time(seconds), "-", "-", "-", True)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -231,6 +239,7 @@ class Runner:
         for what, job, trial, faster, smaller in READS:
             yield f"trial: {what}, {trial}", lambda name, j=job, t=trial, f=faster, m=smaller: self.read(j, name, t, f, m)
         yield "trial: list 10,000 tensors x 100", self.list_names
+        yield "trial: end of a step to seen", self.follow
         for count, target in ((1_000, 100), (100_000, 15), (10_000_000, 25)):
             yield f"18 reductions, {count:,} floats", lambda job, c=count, t=target: self.reductions("reductions", c, job, t)
         yield "median, 10,000,000 floats", lambda job: self.reductions("median", 10_000_000, job, 4)

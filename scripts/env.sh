@@ -3,7 +3,8 @@
 # interpreter. Does nothing when the environment was made from the same requirements.
 #
 # requirements/NAME.txt lists every distribution with version and hashes, so nothing is resolved here: what is not in
-# the file is not installed.
+# the file is not installed. requirements/NAME.own, if there is one, names the project's own distributions that belong
+# into it; they are installed again when their sources changed.
 set -euo pipefail
 
 root="$(cd "$(dirname "$0")/.." && pwd)"
@@ -29,11 +30,36 @@ find_python() {
 }
 
 directory="$root/.venvs/$name"
+own="$root/requirements/$name.own"
+
+# Of each distribution that $own names, the wheel.
+own_wheels() {
+  local distribution wheels
+  wheels="$("$root/scripts/wheels.sh")"
+  grep -v '^#' "$own" | while read -r distribution; do
+    grep "/${distribution//-/_}-[0-9][^/]*\.whl$" <<< "$wheels"
+  done
+}
+
+# Installs them, unless the same ones are there, and prints the path of the interpreter.
+finish() {
+  if [[ -f "$own" ]]; then
+    local wheels state
+    wheels="$(own_wheels)"
+    state="$(xargs -d '\n' sha256sum <<< "$wheels")"
+    if [[ "$(cat "$directory/.own-made-from" 2> /dev/null)" != "$state" ]]; then
+      xargs -d '\n' "$("$root/scripts/uv.sh")" pip install --quiet --python "$directory/bin/python" --no-deps \
+        --reinstall <<< "$wheels" >&2
+      echo "$state" > "$directory/.own-made-from"
+    fi
+  fi
+  echo "$directory/bin/python"
+}
 stamp="$directory/.made-from"
 python="$(find_python)"
 hash="$(cat "$requirements" "$root/scripts/env.sh" | sha256sum | cut -d ' ' -f 1) $python"
 if [[ -x "$directory/bin/python" && "$(cat "$stamp" 2> /dev/null)" == "$hash" ]]; then
-  echo "$directory/bin/python"
+  finish
   exit 0
 fi
 
@@ -46,4 +72,4 @@ trap 'rm -rf "$fresh"' EXIT
 echo "$hash" > "$fresh/.made-from"
 rm -rf "$directory"
 mv -T "$fresh" "$directory"
-echo "$directory/bin/python"
+finish

@@ -21,6 +21,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 # The label of the tests that need a Python environment, and its name in requirements/.
 ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
+# Environment -> the folders whose tests run in it, with the package installed there.
+PYTHON_SUITES = {
+    "torch": ["tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"],
+    "torch-old": ["tests/python/torch"],
+    "bench": ["tests/python/side_by_side"],
+}
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -44,11 +50,13 @@ class Stage:
 
     def run(self, *command, env=None):
         """Runs a command into the log; whether it succeeded."""
+        return self.exit_code(*command, env=env) == 0
+
+    def exit_code(self, *command, env=None):
         self.log.write(f"$ {' '.join(map(str, command))}\n")
         self.log.flush()
         environment = {**os.environ, **(env or {})}
-        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=self.log, stderr=subprocess.STDOUT)
-        return done.returncode == 0
+        return subprocess.run(command, cwd=ROOT, env=environment, stdout=self.log, stderr=subprocess.STDOUT).returncode
 
     def count(self, what, succeeded):
         if succeeded:
@@ -201,6 +209,40 @@ def stage_tsan(stage):
         ctest(stage, "tsan", only="threads", without=("long",))
 
 
+def pytest(stage, environment, folders):
+    """Runs the Python tests of some folders in an environment, and counts each."""
+    folders = [folder for folder in folders if (ROOT / folder).is_dir()]
+    python = ROOT / ".venvs" / environment / "bin" / "python"
+    if not stage.run("scripts/env.sh", environment):
+        stage.skipped.append(f"{' '.join(folders)} (the environment {environment} cannot be made)")
+        return
+    report = LOGS / f"{stage.name}-{environment}.xml"
+    report.unlink(missing_ok=True)
+    stage.run(
+        *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}", *folders),
+        env={"TORNASOLE_TEST_ENVIRONMENT": environment},
+    )
+    cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase")) if report.exists() else []
+    for case in cases:
+        name = f"{environment}: {case.get('classname')}.{case.get('name')}"
+        if (skipped := case.find("skipped")) is not None:
+            stage.skipped.append(f"{name} ({skipped.get('message')})")
+        else:
+            stage.count(name, case.find("failure") is None and case.find("error") is None)
+    if not cases:
+        stage.failed.append(f"{environment}: no test ran")
+
+
+def stage_python(stage):
+    for environment, folders in PYTHON_SUITES.items():
+        pytest(stage, environment, folders)
+    # The Pythons of the table in pyproject.toml that are on this machine, besides the one of the environments.
+    for version in ("3.10", "3.12", "3.13"):
+        code = stage.exit_code("scripts/python_version.sh", version)
+        if code != 3:  # there is no such Python here
+            stage.count(f"pip install . with Python {version}", code == 0)
+
+
 def stage_install(stage):
     if stage.configure("release") and stage.build("release"):
         ctest(stage, "release", only="install", without=("long",))
@@ -216,6 +258,7 @@ EVERY_CHANGE = {
     "lint": stage_lint,
     "layering": stage_layering,
     "release": stage_release,
+    "python": stage_python,
     "asan": stage_asan,
     "fuzz": stage_fuzz,
     "tsan": stage_tsan,

@@ -45,6 +45,7 @@ PUBLIC = {
     "stats.h": "reduce",
     "hook.h": "capture",
     "model.h": "format",
+    "stored_events.h": "format",
     "c.h": "capture",
 }
 # These see the public headers alone, all of them.

@@ -57,6 +57,9 @@ struct TrialOptions {
   // ever.
   std::optional<double> timeout_s = 300;
   double poll_s = 2;
+  // How open, refresh and the waits sleep, called by the thread that waits; false ends the wait with kNotYet. Nothing:
+  // the thread just sleeps. May let other threads use the trial meanwhile.
+  std::function<bool(double seconds)> sleep = {};
   // The step window and delays of live runs; nothing: TORNASOLE_…/SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW (1000),
   // …_TRAINING_END_DELAY_REFRESH (1), …_MISSING_EVENT_FILE_RETRY_LIMIT (100).
   std::optional<std::int64_t> incomplete_step_window = {};
@@ -129,6 +132,14 @@ struct SweepQuery {
   std::vector<Reduction> reduction_kinds = {};                 // only these; empty: all
 };
 
+// One value to be read: of a tensor at a step, or a stored reduction of it.
+struct ValueQuery {
+  std::string name = {};
+  ModeStep step = {};
+  std::string worker = {};                  // empty: the first in sorted order that saved the tensor at the step
+  std::optional<Reduction> reduction = {};  // as stored, never computed
+};
+
 // One tensor of a trial, by name; valid as long as the trial. Every step may be a mode's or global (ModeStep with
 // Mode::kGlobal). Without a worker, the first in sorted order that saved the tensor at that step.
 class TORNASOLE_EXPORT TrialTensor {
@@ -156,6 +167,8 @@ class TORNASOLE_EXPORT TrialTensor {
   // The saved reduction, else computed from the value.
   Result<Tensor> reduction_tensor(ModeStep step, Reduction reduction, std::string_view worker = {}) const;
   Result<double> reduction_value(ModeStep step, Reduction reduction, std::string_view worker = {}) const;
+  // Which reductions were saved, sorted; reads nothing.
+  Result<std::vector<Reduction>> stored_reductions(ModeStep step, std::string_view worker = {}) const;
   // Only what was saved, never computed.
   Result<std::map<Reduction, Tensor>> reduction_values(ModeStep step, std::string_view worker = {}) const;
 
@@ -182,6 +195,11 @@ class TORNASOLE_EXPORT Trial {
   Status wait_for_steps(std::span<const ModeStep> steps);
   // The value, waiting for its step as above and then for its event file, at most missing_file_retries polls.
   Result<Tensor> wait_for_value(std::string_view name, ModeStep step, std::string_view worker = {});
+  // For a step that is known: waits until what it holds of the tensor can be read or its event file is known not to
+  // come, at most missing_file_retries polls. Loads nothing new, so the same steps are known before and after.
+  Status wait_for_file(std::string_view name, ModeStep step, std::string_view worker = {});
+  // timeout_s and poll_s of the options, for the waits that follow.
+  Status set_waiting(std::optional<double> timeout_s, double poll_s);
 
   const std::string& name() const noexcept;
   const std::string& path() const noexcept;
@@ -214,6 +232,11 @@ class TORNASOLE_EXPORT Trial {
   // Reads each event file once, in step order, on several threads; calls back from the calling thread, in the order of
   // global step, worker and position in the file, until the callback returns false.
   Status sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const;
+
+  // The same for a list of values, each answered as TrialTensor::value does: calls back once for each, with its place
+  // in the list, in the order in which they lie in the files.
+  Status read(std::span<const ValueQuery> queries,
+              const std::function<bool(std::size_t place, Result<Tensor> value)>& callback) const;
 
   bool loaded_all_steps() const noexcept;
   std::int64_t last_complete_step() const noexcept;  // -1 if none

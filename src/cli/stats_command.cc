@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "base/errors.h"
@@ -25,44 +26,59 @@ struct StatsArguments : TrialArguments {
 struct StatsRow {
   std::string name = {}, worker = {};
   GlobalStep step = {};
+  ModeStep at = {};  // the step as it was asked for
   std::string dtype = {}, shape = {};
   Stats numbers = {};
   std::string problem = {};
+  Status filled = {};
 };
 
-Result<StatsRow> row_of(const Trial& trial, const std::string& name, const StatsArguments& arguments, StatSet wanted) {
+// The row of a tensor, without what has to be read from its value.
+Result<StatsRow> row_of(const Trial& trial, const std::string& name, const StatsArguments& arguments) {
   TORNASOLE_TRY(const TrialTensor tensor, trial.tensor(name));
-  ModeStep step;
+  StatsRow row{.name = name};
   if (const auto given = arguments.mode_step()) {
-    step = *given;
+    row.at = *given;
   } else {
     auto steps = tensor.steps(arguments.mode());
     if (steps.empty()) steps = tensor.steps(arguments.mode(), StepFilter::kIncludingIncomplete);
     if (steps.empty()) return not_found_error("{} has no steps in that mode", name);
-    step = steps.back();
+    row.at = steps.back();
   }
-  TORNASOLE_TRY(const std::vector<std::string> workers, tensor.workers(step));
-  StatsRow row{.name = name, .worker = arguments.worker.empty() ? workers.front() : arguments.worker};
-  row.step = trial.global_step(step).value_or(GlobalStep{step.number});
-  if (const auto value = tensor.value(step, row.worker)) {
-    row.dtype = dtype_name(value->dtype());
-    row.shape = value->shape().to_string();
-    if (value->dtype() == DType::kString) return row;
-    TORNASOLE_TRY(row.numbers, stats(view_of(*value), wanted));
-    return row;
-  } else if (const auto stored = tensor.reduction_values(step, row.worker); stored && !stored->empty()) {
-    row.dtype = "reductions";
-    row.numbers = stats_of(*stored);
-    if (const auto shape = tensor.shape(step, row.worker)) row.shape = shape->to_string();
-    return row;
-  } else if (const auto shape = tensor.shape(step, row.worker)) {
-    row.dtype = "shape";
-    row.shape = shape->to_string();
-    return row;
+  TORNASOLE_TRY(const std::vector<std::string> workers, tensor.workers(row.at));
+  row.worker = arguments.worker.empty() ? workers.front() : arguments.worker;
+  row.step = trial.global_step(row.at).value_or(GlobalStep{row.at.number});
+  return row;
+}
+
+Status fill(StatsRow* row, const Tensor& value, StatSet wanted) {
+  row->dtype = dtype_name(value.dtype());
+  row->shape = value.shape().to_string();
+  if (value.dtype() == DType::kString) return {};
+  TORNASOLE_TRY(row->numbers, stats(view_of(value), wanted));
+  return {};
+}
+
+struct WithoutValue {
+  Error why = {};
+  std::map<Reduction, Tensor> reductions = {};
+  bool is_damaged = false;  // one of its reductions cannot be read
+};
+
+// Of a row whose value is not to be had: the stored reductions, else the shape, else why.
+Status fill_without_value(StatsRow* row, const Trial& trial, const WithoutValue& have) {
+  TORNASOLE_TRY(const TrialTensor tensor, trial.tensor(row->name));
+  const auto shape = tensor.shape(row->at, row->worker);
+  if (shape) row->shape = shape->to_string();
+  if (!have.reductions.empty() && !have.is_damaged) {
+    row->dtype = "reductions";
+    row->numbers = stats_of(have.reductions);
+  } else if (shape) {
+    row->dtype = "shape";
   } else {
-    row.problem = value.error().message;
-    return row;
+    row->problem = have.why.message;
   }
+  return {};
 }
 
 // The largest first, and what is not a number before all; rows without the statistic last.
@@ -140,21 +156,66 @@ std::string rows_json(const std::vector<StatsRow>& rows, const Trial& trial) {
   return text + "\n";
 }
 
+// Reads what the rows are about, each file once: first the values, then the stored reductions of those without one.
+Status fill_rows(const Trial& trial, StatSet wanted, std::vector<StatsRow>* rows) {
+  std::vector<ValueQuery> queries;
+  for (const StatsRow& row : *rows) queries.push_back({.name = row.name, .step = row.at, .worker = row.worker});
+  std::map<std::size_t, WithoutValue> without_value;  // by row
+  ProgressBar progress("reading", rows->size());
+  std::size_t done = 0;
+  TORNASOLE_CHECK(trial.read(queries, [&](std::size_t place, const Result<Tensor>& value) {
+    if (value) {
+      (*rows)[place].filled = fill(&(*rows)[place], *value, wanted);
+    } else {
+      without_value[place].why = value.error();
+    }
+    progress.update(++done);
+    return true;
+  }));
+  std::vector<ValueQuery> stored;
+  std::vector<WithoutValue*> of;
+  for (auto& [place, have] : without_value) {
+    TORNASOLE_TRY(const TrialTensor tensor, trial.tensor((*rows)[place].name));
+    const auto kinds = tensor.stored_reductions((*rows)[place].at, (*rows)[place].worker);
+    if (!kinds) continue;
+    for (const Reduction& kind : *kinds) {
+      stored.push_back(queries[place]);
+      stored.back().reduction = kind;
+      of.push_back(&have);
+    }
+  }
+  TORNASOLE_CHECK(trial.read(stored, [&](std::size_t place, Result<Tensor> value) {
+    if (value) {
+      of[place]->reductions.emplace(*stored[place].reduction, std::move(*value));
+    } else {
+      of[place]->is_damaged = true;
+    }
+    return true;
+  }));
+  for (const auto& [place, have] : without_value) {
+    (*rows)[place].filled = fill_without_value(&(*rows)[place], trial, have);
+  }
+  return {};
+}
+
 Result<std::vector<StatsRow>> collect(const Trial& trial, const StatsArguments& arguments, StatSet wanted) {
   TORNASOLE_CHECK(check_worker(trial, arguments.worker));
   TORNASOLE_TRY(const std::vector<std::string> names, names_matching(trial, arguments.patterns, arguments.mode()));
   std::vector<StatsRow> rows;
-  ProgressBar progress("reading", names.size());
   std::optional<Error> last_error;
   for (const std::string& name : names) {
-    auto row = row_of(trial, name, arguments, wanted);
+    auto row = row_of(trial, name, arguments);
     if (row) {
       rows.push_back(std::move(*row));
     } else {
       last_error = row.error();  // not saved at this step or by this worker: no row
     }
-    progress.update(rows.size());
   }
+  TORNASOLE_CHECK(fill_rows(trial, wanted, &rows));
+  for (const StatsRow& row : rows) {
+    if (!row.filled) last_error = row.filled.error();
+  }
+  std::erase_if(rows, [](const StatsRow& row) { return !row.filled.ok(); });
   if (rows.empty() && last_error) return *last_error;
   return rows;
 }

@@ -1,5 +1,6 @@
 // 1. Names and steps that only one trial has are listed from the two indices.
-// 2. A is swept in execution order; each value is held against its counterpart, read from B.
+// 2. A is swept in execution order, and its values wait until some tens of megabytes have come together.
+// 3. Their counterparts are read from B in the order of its files, and each pair is compared, in the order of A.
 
 #include "tools/diff.h"
 
@@ -12,6 +13,9 @@
 
 namespace tornasole::tools {
 namespace {
+
+constexpr std::size_t kMaxWaiting = 8192;
+constexpr std::uint64_t kMaxWaitingBytes = std::uint64_t{32} << 20U;
 
 bool is_in_range(std::int64_t step, const DiffOptions& options) {
   return (!options.first_step || step >= *options.first_step) && (!options.end_step || step < *options.end_step);
@@ -43,10 +47,13 @@ class Diff {
       query.names.push_back(name);
     }
     if (query.names.empty()) return {};
-    return a_.sweep(query, [&](const SweptValue& swept) {
-      compare(swept);
-      return true;
-    });
+    Status status;
+    TORNASOLE_CHECK(a_.sweep(query, [&](const SweptValue& swept) {
+      status = take(swept);
+      return status.ok();
+    }));
+    TORNASOLE_CHECK(status);
+    return compare_waiting();
   }
   std::int64_t steps_compared() const { return static_cast<std::int64_t>(steps_.size()); }
 
@@ -96,25 +103,84 @@ class Diff {
     return {};
   }
 
-  // The step of B, as a global one, and the worker that stand for a value of A; nothing if there is none.
+  // The step of B, as a global one, and the worker that stand for a value of A.
   struct Counterpart {
     ModeStep global = {};
     std::string worker;
   };
-  std::optional<Counterpart> find(const TrialTensor& in_b, const SweptValue& swept) {
-    const ModeStep key = options_.align_global_steps ? ModeStep{Mode::kGlobal, swept.global_step.number} : swept.step;
-    const auto global = b_.global_step(key);
-    if (!global) return std::nullopt;
-    const ModeStep step{Mode::kGlobal, global->number};
-    const auto workers = in_b.workers(step);
-    if (!workers.ok()) return std::nullopt;
-    if (std::ranges::find(*workers, swept.worker) != workers->end())
-      return Counterpart{step, std::string(swept.worker)};
-    if (!only_worker_b_.empty()) return Counterpart{step, only_worker_b_};
-    table_.add_mismatch(MismatchKind::kWorkers, swept.name, swept.step,
-                        fmt::format("B has no value of {}", swept.worker));
-    return std::nullopt;
+
+  // A value of A that waits until that of B was read.
+  struct Waiting {
+    std::string name = {}, worker = {};
+    GlobalStep global_step = {};
+    ModeStep step = {};
+    std::optional<Reduction> reduction = {};
+    std::optional<Tensor> value = {};
+    std::string error = {};
+    std::optional<Counterpart> other = {};
+    bool is_worker_missing = false;  // B has the step, of other workers
+    bool has_value_b = false;
+    std::optional<Result<Tensor>> value_b = {};
+  };
+
+  Status take(const SweptValue& swept) {
+    Waiting one{.name = std::string(swept.name),
+                .worker = std::string(swept.worker),
+                .global_step = swept.global_step,
+                .step = swept.step,
+                .reduction = swept.reduction};
+    find(&one);
+    if (swept.value != nullptr) {
+      if (one.other) one.value = Tensor(*swept.value);
+      waiting_bytes_ += one.value ? one.value->bytes().size() : 0;
+    } else {
+      one.error = swept.error != nullptr ? swept.error->message : "it cannot be read";
+    }
+    waiting_.push_back(std::move(one));
+    return waiting_.size() >= kMaxWaiting || waiting_bytes_ >= kMaxWaitingBytes ? compare_waiting() : Status();
   }
+
+  void find(Waiting* one) {
+    const ModeStep key = options_.align_global_steps ? ModeStep{Mode::kGlobal, one->global_step.number} : one->step;
+    const auto global = b_.global_step(key);
+    if (!global) return;
+    const ModeStep step{Mode::kGlobal, global->number};
+    const TrialTensor& in_b = tensor_of_b(one->name);
+    const auto workers = in_b.workers(step);
+    if (!workers.ok()) return;
+    if (std::ranges::find(*workers, one->worker) != workers->end()) {
+      one->other = Counterpart{step, one->worker};
+    } else if (!only_worker_b_.empty()) {
+      one->other = Counterpart{step, only_worker_b_};
+    } else {
+      one->is_worker_missing = true;
+      return;
+    }
+    one->has_value_b = in_b.has_value(step, one->other->worker);
+  }
+
+  // Reads what B has of the waiting values, and holds them against each other in the order of A.
+  Status compare_waiting() {
+    std::vector<ValueQuery> queries;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      const Waiting& one = waiting_[i];
+      if (!one.value || repeats_the_value(one)) continue;
+      queries.push_back({one.name, one.other->global, one.other->worker, one.reduction});
+      places.push_back(i);
+    }
+    TORNASOLE_CHECK(b_.read(queries, [&](std::size_t place, Result<Tensor> value) {
+      waiting_[places[place]].value_b.emplace(std::move(value));
+      return true;
+    }));
+    for (const Waiting& one : waiting_) compare(one);
+    waiting_.clear();
+    waiting_bytes_ = 0;
+    return {};
+  }
+
+  // Where both have the value itself, its reductions would only repeat what it says.
+  bool repeats_the_value(const Waiting& one) const { return one.reduction && one.has_value_b && has_value_a(one); }
 
   const TrialTensor& tensor_of_b(std::string_view name) {
     auto found = tensors_b_.find(name);
@@ -125,68 +191,64 @@ class Diff {
     return found->second;
   }
 
-  void compare(const SweptValue& swept) {
-    const TrialTensor& in_b = tensor_of_b(swept.name);
-    const auto other = find(in_b, swept);
-    if (!other) return;
-    const bool has_value_b = in_b.has_value(other->global, other->worker);
-    // Where both have the value itself, its reductions would only repeat what it says.
-    if (swept.reduction && has_value_b && has_value_a(swept)) return;
-    if (swept.value == nullptr) {
-      unreadable(swept, "A", swept.error != nullptr ? swept.error->message : "it cannot be read");
+  void compare(const Waiting& one) {
+    if (one.is_worker_missing) {
+      table_.add_mismatch(MismatchKind::kWorkers, one.name, one.step, fmt::format("B has no value of {}", one.worker));
+    }
+    if (!one.other || repeats_the_value(one)) return;
+    if (!one.value) {
+      unreadable(one, "A", one.error);
       return;
     }
-    auto value_b =
-        swept.reduction ? stored_reduction(in_b, *other, *swept.reduction) : in_b.value(other->global, other->worker);
+    const Result<Tensor>& value_b = *one.value_b;
     if (!value_b.ok()) {
-      if (!swept.reduction && has_value_b) {
-        unreadable(swept, "B", value_b.error().message);
+      if (is_stored_in_b(one)) {
+        unreadable(one, "B", value_b.error().message);
       } else {
-        note_other_form(swept, in_b, *other);
+        note_other_form(one);
       }
       return;
     }
-    steps_.insert(swept.global_step.number);
-    const ComparedPair pair{.tensor = swept.name,
-                            .global_step_a = swept.global_step,
-                            .global_step_b = {other->global.number},
-                            .step = swept.step,
-                            .worker_a = swept.worker,
-                            .worker_b = other->worker,
-                            .reduction = swept.reduction};
-    table_.add(pair, Tensor(*swept.value), *value_b);
+    steps_.insert(one.global_step.number);
+    const ComparedPair pair{.tensor = one.name,
+                            .global_step_a = one.global_step,
+                            .global_step_b = {one.other->global.number},
+                            .step = one.step,
+                            .worker_a = one.worker,
+                            .worker_b = one.other->worker,
+                            .reduction = one.reduction};
+    table_.add(pair, *one.value, *value_b);
   }
 
-  bool has_value_a(const SweptValue& swept) const {
-    const auto tensor = a_.tensor(swept.name);
-    return tensor.ok() && tensor->has_value({Mode::kGlobal, swept.global_step.number}, swept.worker);
+  bool has_value_a(const Waiting& one) const {
+    const auto tensor = a_.tensor(one.name);
+    return tensor.ok() && tensor->has_value({Mode::kGlobal, one.global_step.number}, one.worker);
   }
 
-  static Result<Tensor> stored_reduction(const TrialTensor& tensor, const Counterpart& place, Reduction reduction) {
-    TORNASOLE_TRY(auto stored, tensor.reduction_values(place.global, place.worker));
-    const auto found = stored.find(reduction);
-    if (found == stored.end()) return not_found_error("no stored reduction {}", reduction_name(reduction));
-    return std::move(found->second);
+  static std::vector<Reduction> stored(const TrialTensor& tensor, ModeStep step, const std::string& worker) {
+    auto found = tensor.stored_reductions(step, worker);
+    return found.ok() ? std::move(*found) : std::vector<Reduction>();
+  }
+  bool is_stored_in_b(const Waiting& one) {
+    if (!one.reduction) return one.has_value_b;
+    const auto stored_b = stored(tensor_of_b(one.name), one.other->global, one.other->worker);
+    return std::ranges::find(stored_b, *one.reduction) != stored_b.end();
   }
 
-  void note_other_form(const SweptValue& swept, const TrialTensor& in_b, const Counterpart& other) {
-    if (!swept.reduction) {
+  void note_other_form(const Waiting& one) {
+    if (!one.reduction) {
       // A has the value, B has not: what reductions both have is compared when the sweep meets them.
-      const auto reductions_a =
-          a_.tensor(swept.name)->reduction_values({Mode::kGlobal, swept.global_step.number}, swept.worker);
-      const auto reductions_b = in_b.reduction_values(other.global, other.worker);
-      const bool share_any =
-          reductions_a.ok() && reductions_b.ok() &&
-          std::ranges::any_of(*reductions_a, [&](const auto& one) { return reductions_b->contains(one.first); });
-      if (share_any) return;
+      const auto stored_a = stored(*a_.tensor(one.name), {Mode::kGlobal, one.global_step.number}, one.worker);
+      const auto stored_b = stored(tensor_of_b(one.name), one.other->global, one.other->worker);
+      if (std::ranges::find_first_of(stored_a, stored_b) != stored_a.end()) return;
     }
-    const std::string what = swept.reduction ? fmt::format("B has no stored {}", reduction_name(*swept.reduction))
-                                             : std::string("A has the value, B only other reductions or the shape");
-    table_.add_mismatch(MismatchKind::kForm, swept.name, swept.step, what);
+    const std::string what = one.reduction ? fmt::format("B has no stored {}", reduction_name(*one.reduction))
+                                           : std::string("A has the value, B only other reductions or the shape");
+    table_.add_mismatch(MismatchKind::kForm, one.name, one.step, what);
   }
 
-  void unreadable(const SweptValue& swept, std::string_view where, std::string_view why) {
-    table_.add_mismatch(MismatchKind::kUnreadable, swept.name, swept.step, fmt::format("in {}: {}", where, why));
+  void unreadable(const Waiting& one, std::string_view where, std::string_view why) {
+    table_.add_mismatch(MismatchKind::kUnreadable, one.name, one.step, fmt::format("in {}: {}", where, why));
   }
 
   const Trial& a_;
@@ -196,6 +258,8 @@ class Diff {
   std::string only_worker_b_;  // if each trial has just one worker
   std::map<std::string, TrialTensor, std::less<>> tensors_b_;
   std::set<std::int64_t> steps_;
+  std::vector<Waiting> waiting_;
+  std::uint64_t waiting_bytes_ = 0;  // of A; those of B take about as much again
 };
 
 }  // namespace

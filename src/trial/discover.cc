@@ -49,15 +49,27 @@ Result<std::vector<store::Entry>> Discoverer::list(store::Store& store) const {
   return files;
 }
 
-Result<Discovery> Discoverer::look(store::Store& store) {
+bool Discoverer::is_new(const store::Entry& entry) const {
+  if (index_suffix(entry.path).empty()) return false;
+  return again_.contains(entry.path) || (entry.path >= token_ && !read_.contains(entry.path));
+}
+
+Result<std::vector<store::Entry>> Discoverer::list_whole(store::Store& store) const {
   TORNASOLE_TRY(std::vector<store::Entry> entries, list(store));
+  if (std::ranges::none_of(entries, [this](const store::Entry& entry) { return is_new(entry); })) return entries;
+  const std::string horizon = entries.back().path;
+  TORNASOLE_TRY(entries, list(store));
+  std::erase_if(entries, [&](const store::Entry& entry) { return entry.path > horizon; });
+  return entries;
+}
+
+Result<Discovery> Discoverer::look(store::Store& store, bool is_growing) {
+  TORNASOLE_TRY(std::vector<store::Entry> entries, is_growing ? list_whole(store) : list(store));
   Discovery found;
   for (store::Entry& entry : entries) {
-    const std::string_view suffix = index_suffix(entry.path);
-    if (suffix.empty()) continue;
-    const bool comes_again = again_.erase(entry.path) != 0;
-    if (!comes_again && (entry.path < token_ || read_.contains(entry.path))) continue;
-    auto name = format::parse_step_file(entry.path, suffix);
+    if (!is_new(entry)) continue;
+    again_.erase(entry.path);
+    auto name = format::parse_step_file(entry.path, index_suffix(entry.path));
     if (name && !range_.contains(name->step)) continue;
     read_.insert(read_.end(), entry.path);
     if (!name) {

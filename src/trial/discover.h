@@ -2,7 +2,10 @@
 
 // Discover: which index files are new since the last look.
 //
-//   1. List index/; folders that lie wholly before the token are not looked into.
+//   1. List index/; folders that lie wholly before the token are not looked into. A directory that grows while it is
+//      read may show a file and not the one published just before it. So, while a run goes on, it is listed again, and
+//      nothing is taken that sorts after the last file of the first listing: of every worker, all that was published
+//      before a file that is taken is taken too.
 //   2. Leave out what is no index file, lies before the token, was read already, or is outside the step range.
 //   3. What the caller puts back (files still being written) comes again at the next look.
 //
@@ -38,7 +41,7 @@ class Discoverer {
  public:
   explicit Discoverer(StepRange range) : range_(range) {}
 
-  Result<Discovery> look(store::Store& store);
+  Result<Discovery> look(store::Store& store, bool is_growing);
   // A file of the last look that is to come again.
   void put_back(const IndexFile& file);
   // Moves the token; what lies before it is forgotten.
@@ -46,7 +49,9 @@ class Discoverer {
   const std::string& token() const noexcept { return token_; }
 
  private:
+  bool is_new(const store::Entry& entry) const;
   Result<std::vector<store::Entry>> list(store::Store& store) const;
+  Result<std::vector<store::Entry>> list_whole(store::Store& store) const;
 
   StepRange range_;
   std::string token_;

@@ -17,7 +17,7 @@ void IndexColumns::add(std::vector<NewPart> parts) {
   std::erase_if(parts, [&](const NewPart& part) { return tables_.layouts.series(part.layout).empty(); });
   if (parts.empty()) return;
   add_rows(parts);
-  parts_.reserve(parts_.size() + parts.size());
+  if (parts_.empty()) parts_.reserve(parts.size());  // later ones come one by one: let them grow as they like
   for (NewPart& added : parts) {
     Part part{.global_step = added.global_step,
               .mode_step = added.mode_step,

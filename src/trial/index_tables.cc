@@ -42,10 +42,23 @@ std::uint32_t Layouts::intern(std::span<const Series> series) {
     if (std::ranges::equal(this->series(at->second), series)) return at->second;
   }
   const std::uint32_t layout = size();
-  series_.insert(series_.end(), series.begin(), series.end());
-  bounds_.push_back(series_.size());
+  layouts_.push_back(keep(series));
   by_hash_.emplace(hash, layout);
   return layout;
+}
+
+std::span<const Series> Layouts::keep(std::span<const Series> series) {
+  constexpr std::size_t kBlock = 16'384;
+  if (series.size() > free_.size()) {
+    const std::size_t size = blocks_.empty() ? series.size() : std::max(kBlock, series.size());
+    blocks_.push_back(std::make_unique_for_overwrite<Series[]>(size));
+    free_ = {blocks_.back().get(), size};
+    total_series_ += size;
+  }
+  const std::span<Series> kept = free_.first(series.size());
+  std::ranges::copy(series, kept.begin());
+  free_ = free_.subspan(series.size());
+  return kept;
 }
 
 std::int64_t Layouts::find(std::uint32_t layout, Series wanted) const noexcept {
@@ -63,7 +76,7 @@ std::pair<std::size_t, std::size_t> Layouts::find_tensor(std::uint32_t layout, s
 
 std::int64_t Layouts::size_bytes() const noexcept {
   constexpr std::size_t kHashNode = 40;
-  return static_cast<std::int64_t>(series_.capacity() * sizeof(Series) + bounds_.capacity() * sizeof(bounds_[0]) +
+  return static_cast<std::int64_t>(total_series_ * sizeof(Series) + layouts_.capacity() * sizeof(layouts_[0]) +
                                    by_hash_.size() * kHashNode);
 }
 

@@ -51,10 +51,8 @@ class Layouts {
  public:
   // `series` is sorted and has no element twice.
   std::uint32_t intern(std::span<const Series> series);
-  std::span<const Series> series(std::uint32_t layout) const noexcept {
-    return {series_.data() + bounds_[layout], series_.data() + bounds_[layout + 1]};
-  }
-  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(bounds_.size() - 1); }
+  std::span<const Series> series(std::uint32_t layout) const noexcept { return layouts_[layout]; }
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(layouts_.size()); }
   // The place of a series in the layout, or -1.
   std::int64_t find(std::uint32_t layout, Series series) const noexcept;
   // The places [first, second) of all series of a tensor.
@@ -66,8 +64,13 @@ class Layouts {
   std::int64_t size_bytes() const noexcept;
 
  private:
-  std::vector<Series> series_;
-  std::vector<std::size_t> bounds_ = {0};
+  // Copies of `series` that stay where they are. In blocks: one growing list would often be half empty.
+  std::span<const Series> keep(std::span<const Series> series);
+
+  std::vector<std::unique_ptr<Series[]>> blocks_;
+  std::span<Series> free_;        // of the last block
+  std::size_t total_series_ = 0;  // in all blocks, free ones included
+  std::vector<std::span<const Series>> layouts_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;
 };
 

@@ -29,12 +29,18 @@ class TensorNames {
   std::int64_t size_bytes() const noexcept;
 
  private:
+  // With the hash beside the number, looking past other names and growing touch no name.
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t id_plus_one = 0;  // 0: free
+  };
+  std::uint32_t hash_of(std::string_view name) const noexcept;
   // The slot of the name, or the free one where it belongs.
-  std::size_t slot_of(std::string_view name) const noexcept;
+  std::size_t slot_of(std::string_view name, std::uint32_t hash) const noexcept;
   void grow();
 
   std::uint64_t seed_;
-  std::vector<std::uint32_t> slots_;  // id + 1, 0 if free; a power of two, at most two thirds full
+  std::vector<Slot> slots_;  // a power of two, at most two thirds full
   std::deque<std::string> names_;
   std::int64_t long_name_bytes_ = 0;  // of names that do not fit into a std::string itself
 };

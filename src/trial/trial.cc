@@ -69,6 +69,12 @@ Status Trial::wait_for_steps(std::span<const ModeStep> steps) {
 Result<Tensor> Trial::wait_for_value(std::string_view name, ModeStep step, std::string_view worker) {
   return trial::without_exceptions([&] { return state_->wait_for_value(name, step, worker); });
 }
+Status Trial::wait_for_file(std::string_view name, ModeStep step, std::string_view worker) {
+  return trial::without_exceptions([&] { return state_->wait_for_file(name, step, worker); });
+}
+Status Trial::set_waiting(std::optional<double> timeout_s, double poll_s) {
+  return state_->set_waiting(timeout_s, poll_s);
+}
 
 const std::string& Trial::name() const noexcept { return state_->settings().name; }
 const std::string& Trial::path() const noexcept { return state_->settings().path; }
@@ -137,6 +143,11 @@ TrialCollection& Trial::collection(std::string_view name) { return state_->colle
 
 Status Trial::sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const {
   return trial::without_exceptions([&] { return state_->sweep(query, callback); });
+}
+
+Status Trial::read(std::span<const ValueQuery> queries,
+                   const std::function<bool(std::size_t place, Result<Tensor> value)>& callback) const {
+  return trial::without_exceptions([&] { return state_->read(queries, callback); });
 }
 
 bool Trial::loaded_all_steps() const noexcept { return state_->progress().loaded_all_steps; }

@@ -59,6 +59,11 @@ std::string last_component(std::string_view path) {
 
 }  // namespace
 
+Status check_waiting(std::optional<double> timeout_s, double poll_s) {
+  if (timeout_s) TORNASOLE_CHECK(check_seconds("timeout_s", *timeout_s));
+  return check_seconds("poll_s", poll_s);
+}
+
 Result<TrialSettings> make_settings(const TrialOptions& options, const config::Environment& environment) {
   TORNASOLE_CHECK(check_range(options));
   TrialSettings settings{.range = {options.first_step, options.end_step},
@@ -66,13 +71,13 @@ Result<TrialSettings> make_settings(const TrialOptions& options, const config::E
                          .check = options.check,
                          .cache = options.cache,
                          .timeout_s = options.timeout_s,
-                         .poll_s = options.poll_s};
+                         .poll_s = options.poll_s,
+                         .sleep = options.sleep};
   const std::string given(trimmed(options.path));
   if (given.empty()) return invalid_error("the path of a trial is empty");
   TORNASOLE_TRY(settings.path, config::absolute_location(config::expand_home(given, environment)));
   settings.name = options.name.empty() ? last_component(settings.path) : options.name;
-  if (settings.timeout_s) TORNASOLE_CHECK(check_seconds("timeout_s", *settings.timeout_s));
-  TORNASOLE_CHECK(check_seconds("poll_s", settings.poll_s));
+  TORNASOLE_CHECK(check_waiting(settings.timeout_s, settings.poll_s));
   TORNASOLE_TRY(settings.incomplete_step_window,
                 count_setting(options.incomplete_step_window, environment, "INCOMPLETE_STEP_WAIT_WINDOW", 1000));
   TORNASOLE_TRY(settings.missing_file_retries,

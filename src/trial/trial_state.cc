@@ -83,7 +83,7 @@ Status TrialState::refresh() {
   TORNASOLE_CHECK(load_index(/*is_final=*/is_settled));
   if (!has_ended) return {};
   if (!is_settled) {
-    sleep_(settings_.end_delay_s);
+    TORNASOLE_CHECK(pause(settings_.end_delay_s));
     TORNASOLE_CHECK(load_collections());
     TORNASOLE_CHECK(load_index(/*is_final=*/true));
   }
@@ -93,7 +93,7 @@ Status TrialState::refresh() {
 }
 
 Status TrialState::load_index(bool is_final) {
-  TORNASOLE_TRY(const Discovery found, discoverer_.look(*store_));
+  TORNASOLE_TRY(const Discovery found, discoverer_.look(*store_, /*is_growing=*/!watch_.has_end_marker()));
   for (const ForeignFile& file : found.foreign) {
     TORNASOLE_CHECK(meet_damage({.path = file.path, .what = "the name has no step and worker"}));
   }

@@ -45,11 +45,13 @@ struct TrialSettings {
   bool cache = false;
   std::optional<double> timeout_s = {};
   double poll_s = 2;
+  std::function<bool(double seconds)> sleep = {};  // null: the sleep of the dependencies
   std::int64_t incomplete_step_window = 1000;
   double end_delay_s = 1;
   std::int64_t missing_file_retries = 100;
 };
 Result<TrialSettings> make_settings(const TrialOptions& options, const config::Environment& environment);
+Status check_waiting(std::optional<double> timeout_s, double poll_s);
 
 class TrialState {
  public:
@@ -63,6 +65,8 @@ class TrialState {
   Status wait_for_collections();
   Status wait_for_steps(std::span<const ModeStep> steps);
   Result<Tensor> wait_for_value(std::string_view name, ModeStep step, std::string_view worker);
+  Status wait_for_file(std::string_view name, ModeStep step, std::string_view worker);
+  Status set_waiting(std::optional<double> timeout_s, double poll_s);
 
   // trial_query.cc
   std::vector<std::string> workers() const;
@@ -82,6 +86,8 @@ class TrialState {
                                                 std::vector<std::pair<ModeStep, Error>>* missing) const;
   // trial_sweep.cc
   Status sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const;
+  Status read(std::span<const ValueQuery> queries,
+              const std::function<bool(std::size_t place, Result<Tensor> value)>& callback) const;
   Status check_all_values();
 
   const TrialSettings& settings() const noexcept { return settings_; }
@@ -108,6 +114,7 @@ class TrialState {
   void update_progress(bool has_new_files);
 
   // trial_waits.cc
+  Status pause(double seconds);
   bool is_out_of_patience() const noexcept;
   Result<bool> has_index_files() const;
   Status give_up_on_collections(bool is_over);
@@ -123,18 +130,22 @@ class TrialState {
   // The same, when it is known whether a missing file may still come.
   Error explain(const Error& error, Series series, ModeStep step, const Part& part, bool may_come) const;
   bool may_file_come(const Part& part) const;
+  // Whether an event file with something of the tensor is missing and may still come.
+  bool is_file_to_come(std::uint32_t tensor, ModeStep step, std::uint32_t worker) const;
+  // A reduction that was asked for and not stored.
+  Error not_stored_error(std::uint32_t tensor, ModeStep step, std::uint32_t worker, Reduction reduction) const;
   // The last missing file that was asked about: one question for all its values.
   struct MissingFile {
     std::uint32_t part = kNoPart;
     bool may_come = false;
   };
-  Error explain_wanted(const Error& error, const WantedValue& wanted, MissingFile* missing) const;
+  Error explain_wanted(const Error& error, const WantedValue& wanted, ModeStep step, MissingFile* missing) const;
   std::vector<WantedValue> wanted_of_tensor(std::uint32_t tensor, Mode mode, std::string_view worker,
                                             std::vector<ModeStep>* steps,
                                             std::vector<std::pair<ModeStep, Error>>* missing) const;
 
+  TrialSettings settings_;  // constant but for how to wait
   // constant
-  const TrialSettings settings_;
   const std::unique_ptr<store::Store> store_;
   const Clock& clock_;
   const std::function<void(double)> sleep_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/errors.h"
 #include "trial/tensor_view.h"
@@ -86,13 +87,14 @@ class SweepPlan {
 
 }  // namespace
 
-Error TrialState::explain_wanted(const Error& error, const WantedValue& wanted, MissingFile* missing) const {
+Error TrialState::explain_wanted(const Error& error, const WantedValue& wanted, ModeStep step,
+                                 MissingFile* missing) const {
   const Part& part = columns_.part(wanted.part);
   if (error.code == ErrorCode::kNotFound && missing->part != wanted.part) {
     *missing = {wanted.part, may_file_come(part)};
   }
   const Series series = columns_.tables().layouts.series(part.layout)[wanted.place];
-  return explain(error, series, {Mode::kGlobal, part.global_step}, part, missing->may_come);
+  return explain(error, series, step, part, missing->may_come);
 }
 
 Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const {
@@ -119,7 +121,7 @@ Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const
                                  .worker = columns_.worker_name(part.worker),
                                  .reduction = reduction_of(series)};
                 if (!value.ok()) {
-                  const Error error = explain_wanted(value.error(), one, &missing);
+                  const Error error = explain_wanted(value.error(), one, {Mode::kGlobal, part.global_step}, &missing);
                   swept.error = &error;
                   return callback(swept);
                 }
@@ -128,6 +130,57 @@ Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const
                 swept.value = &view;
                 return callback(swept);
               });
+  return {};
+}
+
+Error TrialState::not_stored_error(std::uint32_t tensor, ModeStep step, std::uint32_t worker,
+                                   Reduction reduction) const {
+  return value_unavailable_error({.tensor = columns_.tables().names.name(tensor),
+                                  .step = step,
+                                  .worker = columns_.worker_name(worker),
+                                  .reason = "not saved",
+                                  .message = fmt::format("its {} was not saved", reduction_name(reduction)),
+                                  .has_reductions = has_reductions(columns_, tensor, step, worker)});
+}
+
+Status TrialState::read(std::span<const ValueQuery> queries,
+                        const std::function<bool(std::size_t place, Result<Tensor> value)>& callback) const {
+  struct Asked {
+    WantedValue wanted = {};
+    std::uint64_t offset = 0;
+    std::size_t place = 0;
+  };
+  std::vector<Asked> asked;
+  asked.reserve(queries.size());
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    const ValueQuery& query = queries[i];
+    const auto found = [&]() -> Result<Place> {
+      TORNASOLE_TRY(const std::uint32_t tensor, find_tensor(query.name));
+      TORNASOLE_TRY(const std::uint32_t worker, choose_worker(tensor, query.step, query.worker));
+      const Series series = query.reduction ? series_of(tensor, *query.reduction) : series_of(tensor, kValueSeries);
+      const Place place = find_place(columns_, series, query.step, worker);
+      if (place.location != nullptr) return place;
+      if (query.reduction) return not_stored_error(tensor, query.step, worker, *query.reduction);
+      return value(tensor, query.step, query.worker).error();
+    }();
+    if (!found.ok()) {
+      if (!callback(i, found.error())) return {};
+      continue;
+    }
+    const auto place_in_part = static_cast<std::uint32_t>(found->location - found->part->locations);
+    asked.push_back({{columns_.part_id(*found->part), place_in_part}, found->location->offset(), i});
+  }
+  std::ranges::sort(asked, {}, [](const Asked& one) { return std::tuple(one.wanted.part, one.offset, one.place); });
+  std::vector<WantedValue> wanted;
+  wanted.reserve(asked.size());
+  for (const Asked& one : asked) wanted.push_back(one.wanted);
+  std::size_t next = 0;
+  MissingFile missing;
+  read_values(*store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, Result<Tensor> value) {
+    const std::size_t place = asked[next++].place;
+    if (value.ok()) return callback(place, std::move(value));
+    return callback(place, explain_wanted(value.error(), one, queries[place].step, &missing));
+  });
   return {};
 }
 
@@ -142,7 +195,7 @@ Status TrialState::check_all_values() {
       *store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, const Result<Tensor>& value) {
         if (value.ok()) return true;
         const Part& part = columns_.part(one.part);
-        const Error error = explain_wanted(value.error(), one, &missing);
+        const Error error = explain_wanted(value.error(), one, {Mode::kGlobal, part.global_step}, &missing);
         if (settings_.on_damage == OnDamage::kFail) {
           result = error;
           return false;

@@ -84,6 +84,17 @@ Result<double> TrialTensor::reduction_value(ModeStep step, Reduction reduction, 
                               dtype_name(reduced.dtype()), reduced.shape().to_string())});
 }
 
+Result<std::vector<Reduction>> TrialTensor::stored_reductions(ModeStep step, std::string_view worker) const {
+  return trial::without_exceptions([&]() -> Result<std::vector<Reduction>> {
+    TORNASOLE_TRY(const std::uint32_t chosen, state_->choose_worker(id_, step, worker));
+    std::vector<Reduction> reductions;
+    for (const trial::Series series : trial::stored_reductions(state_->columns(), id_, step, chosen)) {
+      reductions.push_back(*trial::reduction_of(series));
+    }
+    return reductions;
+  });
+}
+
 Result<std::map<Reduction, Tensor>> TrialTensor::reduction_values(ModeStep step, std::string_view worker) const {
   return trial::without_exceptions([&]() -> Result<std::map<Reduction, Tensor>> {
     TORNASOLE_TRY(const std::uint32_t chosen, state_->choose_worker(id_, step, worker));

@@ -40,6 +40,16 @@ bool TrialState::may_file_come(const Part& part) const {
   return true;
 }
 
+bool TrialState::is_file_to_come(std::uint32_t tensor, ModeStep step, std::uint32_t worker) const {
+  bool is_to_come = false;
+  for_each_part(columns_, step, [&](const Part& part) {
+    if (part.worker != worker || !columns_.tables().layouts.has_tensor(part.layout, tensor)) return;
+    const auto file = store_->status(columns_.event_path(part));
+    is_to_come |= !file.ok() && file.error().code == ErrorCode::kNotFound && may_file_come(part);
+  });
+  return is_to_come;
+}
+
 // What the user is told about a record that could not be read.
 Error TrialState::explain(const Error& error, Series series, ModeStep step, const Part& part) const {
   const bool is_missing = error.code == ErrorCode::kNotFound;

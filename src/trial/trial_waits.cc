@@ -24,6 +24,24 @@ std::string over_text(const RunStatus& status) {
 
 }  // namespace
 
+Status TrialState::pause(double seconds) {
+  if (!settings_.sleep) {
+    sleep_(seconds);
+  } else if (!settings_.sleep(seconds)) {
+    Error error = not_yet_error("trial {}: the wait was ended by the caller", settings_.name);
+    error.kind = ErrorKind::kRuntime;
+    return error;
+  }
+  return {};
+}
+
+Status TrialState::set_waiting(std::optional<double> timeout_s, double poll_s) {
+  TORNASOLE_CHECK(check_waiting(timeout_s, poll_s));
+  settings_.timeout_s = timeout_s;
+  settings_.poll_s = poll_s;
+  return {};
+}
+
 bool TrialState::is_out_of_patience() const noexcept {
   return settings_.timeout_s && watch_.silence_s() >= *settings_.timeout_s;
 }
@@ -69,7 +87,7 @@ Status TrialState::wait_for_collections() {
       if (watch_.is_over()) return give_up_on_collections(/*is_over=*/true);
       if (is_out_of_patience()) return give_up_on_collections(/*is_over=*/false);
     }
-    sleep_(settings_.poll_s);
+    TORNASOLE_CHECK(pause(settings_.poll_s));
   }
 }
 
@@ -91,7 +109,7 @@ Status TrialState::wait_for_step(ModeStep step) {
     if (is_out_of_patience()) {
       return step_not_yet_error(step, last, fmt::format("no sign of life for {:.3g} s", watch_.silence_s()));
     }
-    sleep_(settings_.poll_s);
+    TORNASOLE_CHECK(pause(settings_.poll_s));
   }
 }
 
@@ -109,18 +127,22 @@ Result<Tensor> TrialState::wait_for_value(std::string_view name, ModeStep step, 
   if (answer.ok()) return answer;
   const bool has_location =
       answer.error().kind == ErrorKind::kTensorUnavailableForStep && answer.error().details->reason != "not saved";
-  if (!has_location) {
-    TORNASOLE_CHECK(wait_for_step(step));
-    answer = ask();
+  if (!has_location) TORNASOLE_CHECK(wait_for_step(step));
+  TORNASOLE_CHECK(wait_for_file(name, step, worker));
+  return ask();
+}
+
+// The index came before the event file; give the file time to come.
+Status TrialState::wait_for_file(std::string_view name, ModeStep step, std::string_view worker) {
+  TORNASOLE_TRY(const std::uint32_t tensor, find_tensor(name));
+  for (std::int64_t tries = 0; tries < settings_.missing_file_retries && !is_out_of_patience(); ++tries) {
+    TORNASOLE_TRY(const std::uint32_t chosen, choose_worker(tensor, step, worker));
+    if (!is_file_to_come(tensor, step, chosen)) break;
+    TORNASOLE_CHECK(pause(settings_.poll_s));
+    // Only whether the run is over: nothing else is to be seen.
+    TORNASOLE_CHECK(watch_.look(*store_));
   }
-  // The index came before the event file; give the file time to come.
-  for (std::int64_t tries = 0; !answer.ok() && answer.error().code == ErrorCode::kNotYet; ++tries) {
-    if (tries >= settings_.missing_file_retries || is_out_of_patience()) break;
-    sleep_(settings_.poll_s);
-    TORNASOLE_CHECK(refresh());
-    answer = ask();
-  }
-  return answer;
+  return {};
 }
 
 }  // namespace tornasole::trial

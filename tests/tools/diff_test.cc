@@ -215,6 +215,41 @@ TEST(Diff, ADamagedValueIsADifferenceThatIsNamed) {
   EXPECT_THAT(report.mismatches[0].what, HasSubstr("in B"));
 }
 
+TEST(Diff, ManyValuesInAnyOrderOfTheFilesAreComparedInTheOrderOfA) {
+  constexpr int kTensors = 1500;  // with the steps, more than wait together
+  LocalTrial a("many_a");
+  LocalTrial b("many_b");
+  for (std::int64_t step = 0; step < 7; ++step) {
+    MadeStep in_a{.step = step};
+    MadeStep in_b{.step = step};
+    for (int i = 0; i < kTensors; ++i) {
+      in_a.values.push_back({fmt::format("t{}", i), tensor_of<float>({static_cast<float>(i)})});
+      const bool differs = step == 6 && (i == 3 || i == 1200);
+      in_b.values.push_back({fmt::format("t{}", i), tensor_of<float>({static_cast<float>(differs ? -i : i)})});
+    }
+    std::ranges::reverse(in_b.values);
+    a.step(in_a);
+    b.step(in_b);
+  }
+  const DiffReport report = diff_of(a, b);
+  EXPECT_EQ(report.values_compared, 7 * kTensors);
+  EXPECT_THAT(report.mismatches, ElementsAre());
+  ASSERT_TRUE(report.first);
+  EXPECT_EQ(report.first->tensor, "t3");
+  EXPECT_EQ(report.first->global_step_a.number, 6);
+  EXPECT_EQ(std::ranges::count_if(report.tensors, &TensorDiff::differs), 2);
+}
+
+TEST(Diff, ADamagedReductionIsNamedAsOne) {
+  LocalTrial a("damaged_reduction_a");
+  LocalTrial b("damaged_reduction_b");
+  for (LocalTrial* trial : {&a, &b}) {
+    trial->step({.step = 0, .values = {{"smdebug/reductions/l2/w", tensor_of<float>({1})}}});
+  }
+  b.made().flip(format::event_path(0, "worker_0"), 40);
+  EXPECT_THAT(mismatches_of(diff_of(a, b)), ElementsAre("unreadable w 1"));
+}
+
 TEST(Diff, PointsAreThinnedKeepingTheLargest) {
   auto table = DiffTable::make({});
   ASSERT_TRUE(table.ok());

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <set>
 
 #include "trial/index_loader.h"
 #include "trial_world.h"
@@ -43,7 +45,7 @@ TEST(IndexColumns, NoMoreForStepsThatAllHaveOtherNames) {
     world.put(format::index_path(step, "worker_0"), format::encode_index(index));
   }
   const Trial trial = must_open(world);
-  EXPECT_LE(static_cast<double>(trial.index_bytes()) / (kSteps * kTensors), 28);
+  EXPECT_LE(static_cast<double>(trial.index_bytes()) / (kSteps * kTensors), 24);
 }
 
 // Files that differ in names, order, shapes, modes, workers and damage.
@@ -146,6 +148,30 @@ TEST(IndexColumns, NamesOfADamagedFileAreNotKnown) {
   EXPECT_EQ(*trial.tensor_names(), std::vector<std::string>{"known"});
   EXPECT_FALSE(trial.has_tensor("unknown"));
   EXPECT_EQ(trial.damage_count(), 1);
+}
+
+TEST(IndexColumns, NamesAreSortedByTheirBytes) {
+  std::mt19937 random(3);
+  for (const char* shared : {"", "a/long/beginning/of/all/names/"}) {
+    std::set<std::string> expected;
+    for (int i = 0; i < 2000; ++i) {
+      std::string name = shared;
+      for (auto length = random() % 20; length > 0; --length) {
+        constexpr std::string_view kLetters("ab\x01\0\x7f", 5);
+        name += kLetters[random() % kLetters.size()];
+      }
+      expected.insert(random() % 5 == 0 ? name + "\u00e9" : name);
+    }
+    expected.erase("");
+    std::vector<std::string> shuffled(expected.begin(), expected.end());
+    std::ranges::shuffle(shuffled, random);
+    format::Index index{.event_file = "e"};
+    for (const std::string& name : shuffled) index.tensors.push_back({name, 0, 16, {}});
+    TrialWorld world;
+    world.write_collections({"worker_0"});
+    world.put(format::index_path(0, "worker_0"), format::encode_index(index));
+    EXPECT_THAT(*must_open(world).tensor_names(), testing::ElementsAreArray(expected));
+  }
 }
 
 TEST(IndexColumns, ManyWorkersOfOneStep) {

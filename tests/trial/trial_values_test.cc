@@ -381,5 +381,74 @@ TEST(Sweep, InOrderWithEveryFilter) {
   EXPECT_EQ(calls, 5);
 }
 
+TEST(Reading, AListOfValuesAnswersAsEachOfThemAlone) {
+  TrialWorld world;
+  world.write_collections({"a", "b"});
+  for (std::int64_t step = 0; step < 40; ++step) {
+    for (const char* worker : {"a", "b"}) {
+      const float at = static_cast<float>(step) + (worker[0] == 'b' ? 0.5F : 0.0F);
+      world.write({.step = step,
+                   .worker = worker,
+                   .mode_step = train(step * 2),
+                   .tensors = {{"z", {at}}, {"y", {-at}}, {"smdebug/reductions/l2/r", {at + 100}}}});
+    }
+  }
+  ASSERT_TRUE(world.store().remove(format::event_path(7, "b")).ok());
+  const Trial trial = must_open(world);
+  const Reduction l2{ReductionKind::kL2};
+  std::vector<ValueQuery> queries = {{.name = "nobody", .step = global(0)},
+                                     {.name = "z", .step = global(99)},
+                                     {.name = "z", .step = global(3), .worker = "c"},
+                                     {.name = "r", .step = global(3)},
+                                     {.name = "z", .step = global(3), .reduction = l2},
+                                     {.name = "z", .step = global(7), .worker = "b"}};
+  for (std::int64_t step = 39; step >= 0; --step) {
+    queries.push_back({.name = "z", .step = global(step), .worker = "b"});
+    queries.push_back({.name = "y", .step = train(step * 2)});
+    queries.push_back({.name = "r", .step = global(step), .worker = "b", .reduction = l2});
+    queries.push_back({.name = "z", .step = global(step), .worker = "b"});  // once more
+  }
+  std::vector<int> answers(queries.size());
+  const Status read = trial.read(queries, [&](std::size_t place, const Result<Tensor>& value) {
+    ++answers[place];
+    const ValueQuery& query = queries[place];
+    const auto tensor = trial.tensor(query.name);
+    const auto alone = !tensor.ok() ? Result<Tensor>(tensor.error()) : [&]() -> Result<Tensor> {
+      if (!query.reduction) return tensor->value(query.step, query.worker);
+      auto stored = tensor->reduction_values(query.step, query.worker);
+      if (!stored.ok()) return stored.error();
+      if (!stored->contains(l2)) return Error{.code = ErrorCode::kNotFound, .message = "its l2 was not saved"};
+      return stored->at(l2);
+    }();
+    EXPECT_EQ(value.ok(), alone.ok()) << place;
+    if (value.ok() && alone.ok()) {
+      EXPECT_EQ(first_of(value), first_of(alone)) << place;
+    } else if (!value.ok() && !alone.ok()) {
+      EXPECT_THAT(value.error().message, HasSubstr(alone.error().message)) << place;
+      EXPECT_EQ(value.error().code, alone.error().code) << place;
+    }
+    return true;
+  });
+  ASSERT_TRUE(read.ok());
+  EXPECT_THAT(answers, testing::Each(1));
+  int calls = 0;
+  ASSERT_TRUE(trial.read(queries, [&](std::size_t, const Result<Tensor>&) { return ++calls < 9; }).ok());
+  EXPECT_EQ(calls, 9);
+}
+
+TEST(Reading, WhichReductionsAreStoredIsKnownWithoutReading) {
+  TrialWorld world;
+  world.write_collections({"a"});
+  world.write({.step = 0,
+               .worker = "a",
+               .tensors = {{"smdebug/reductions/abs_min/x", {1}}, {"smdebug/reductions/l2/x", {2}}, {"y", {3}}}});
+  ASSERT_TRUE(world.store().remove(format::event_path(0, "a")).ok());
+  const Trial trial = must_open(world);
+  EXPECT_THAT(*trial.tensor("x")->stored_reductions(global(0)),
+              testing::UnorderedElementsAre(Reduction{ReductionKind::kMin, true}, Reduction{ReductionKind::kL2}));
+  EXPECT_THAT(*trial.tensor("y")->stored_reductions(global(0)), ElementsAre());
+  EXPECT_FALSE(trial.tensor("x")->stored_reductions(global(1)).ok());
+}
+
 }  // namespace
 }  // namespace tornasole::trial

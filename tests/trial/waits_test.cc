@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/forwarding_store.h"
 #include "trial_world.h"
 
 namespace tornasole::trial {
@@ -12,6 +13,55 @@ using testing::HasSubstr;
 
 const format::ProcessIdentity kHere{.host = "here", .pid = 7, .start = 70};
 const format::ProcessIdentity kElsewhere{.host = "elsewhere", .pid = 8, .start = 80};
+
+// A directory that grows while it is read: the first listing after `miss` was set shows all but that path.
+class GrowingStore final : public store::ForwardingStore {
+ public:
+  GrowingStore(std::unique_ptr<store::Store> base, std::string* miss) : ForwardingStore(std::move(base)), miss_(miss) {}
+
+  Result<std::vector<store::Entry>> list(std::string_view directory, bool recursive) override {
+    auto entries = ForwardingStore::list(directory, recursive);
+    if (!entries || !recursive || miss_->empty()) return entries;
+    if (std::erase_if(*entries, [this](const auto& entry) { return entry.path == *miss_; }) > 0) miss_->clear();
+    return entries;
+  }
+
+ private:
+  std::string* miss_;
+};
+
+TEST(Refresh, AStepThatAListingMissedIsNeverPassedOver) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  world.write_steps(0, 2, {"worker_0"});
+  std::string miss;
+  TrialDependencies dependencies = world.dependencies();
+  dependencies.store = std::make_unique<GrowingStore>(std::move(dependencies.store), &miss);
+  auto trial = open_trial({.path = "/trials/world", .timeout_s = 0},
+                          config::Environment(std::map<std::string, std::string>()), std::move(dependencies));
+  ASSERT_TRUE(trial.ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 2));
+  world.write_steps(3, 5, {"worker_0"});
+  miss = format::index_path(4, "worker_0");
+  ASSERT_TRUE(trial->refresh().ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 5));
+  EXPECT_EQ(trial->has_passed_step(global(4)), StepState::kAvailable);
+}
+
+TEST(Refresh, AStepPublishedDuringALookComesWithTheNext) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  world.write_steps(0, 3, {"worker_0"});
+  std::string miss = format::index_path(3, "worker_0");  // the first listing ends before it
+  TrialDependencies dependencies = world.dependencies();
+  dependencies.store = std::make_unique<GrowingStore>(std::move(dependencies.store), &miss);
+  auto trial = open_trial({.path = "/trials/world", .timeout_s = 0},
+                          config::Environment(std::map<std::string, std::string>()), std::move(dependencies));
+  ASSERT_TRUE(trial.ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 2));
+  ASSERT_TRUE(trial->refresh().ok());
+  EXPECT_EQ(numbers(trial->steps()), range(0, 3));
+}
 
 TEST(Opening, WaitsForTheCollectionsOfAllWorkers) {
   TrialWorld world;
@@ -286,6 +336,58 @@ TEST(WaitingForAValue, GivesUpAfterItsTriesOrAtOnceWhenTheFileWasSkipped) {
   const auto skipped = trial.wait_for_value("a", global(0));
   EXPECT_EQ(skipped.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(world.slept_s(), 12);
+}
+
+TEST(WaitingForAFile, LoadsNothingNew) {
+  TrialWorld world;
+  world.write_collections({"worker_0", "worker_1"});
+  const WrittenFile file{.step = 0, .tensors = {{"smdebug/reductions/mean/a", {7}}}, .has_event_file = false};
+  world.write(file);
+  Trial trial = must_open(world, {.timeout_s = 300});
+  int polls = 0;
+  world.on_sleep = [&] {
+    if (++polls == 1) world.write({.step = 1, .worker = "worker_1"});
+    if (polls == 3) world.put(format::event_path(0, "worker_0"), encode_files(file).events);
+  };
+  ASSERT_TRUE(trial.wait_for_file("a", global(0)).ok());
+  EXPECT_EQ(polls, 3);
+  EXPECT_EQ(*trial.tensor("a")->reduction_value(global(0), {.kind = ReductionKind::kMean}), 7);
+  EXPECT_EQ(numbers(trial.steps(Mode::kGlobal, StepFilter::kIncludingIncomplete)), range(0, 0));
+}
+
+TEST(WaitingForAFile, EndsWhenTheRunIsOver) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  world.write({.step = 0, .has_event_file = false});
+  Trial trial = must_open(world, {.timeout_s = 300});
+  int polls = 0;
+  world.on_sleep = [&] {
+    if (++polls == 2) world.end();
+  };
+  EXPECT_TRUE(trial.wait_for_file("a", global(0)).ok());
+  EXPECT_EQ(polls, 2);
+  EXPECT_EQ(trial.tensor("a", global(0)).error().code, ErrorCode::kNotFound);
+}
+
+TEST(Waiting, SleepsAsToldAndEndsWhenTheSleeperSaysSo) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  std::vector<double> slept;
+  Trial trial = must_open(world, {.timeout_s = {}, .sleep = [&](double seconds) {
+                                    slept.push_back(seconds);
+                                    return slept.size() < 3;
+                                  }});
+  ASSERT_TRUE(trial.set_waiting({}, 0.25).ok());
+  const std::vector<ModeStep> wanted = {global(4)};
+  const Status ended = trial.wait_for_steps(wanted);
+  ASSERT_FALSE(ended.ok());
+  EXPECT_EQ(ended.error().code, ErrorCode::kNotYet);
+  EXPECT_EQ(ended.error().kind, ErrorKind::kRuntime);
+  EXPECT_EQ(slept, (std::vector<double>{0.25, 0.25, 0.25}));
+  EXPECT_EQ(world.slept_s(), 0);
+  ASSERT_TRUE(trial.set_waiting(0, 1).ok());
+  EXPECT_EQ(trial.wait_for_steps(wanted).error().kind, ErrorKind::kStepNotYetAvailable);
+  EXPECT_EQ(trial.set_waiting(-1, 1).error().kind, ErrorKind::kValue);
 }
 
 TEST(Refreshing, AnIndexFileStillBeingWrittenIsTriedAgain) {

@@ -1,0 +1,1 @@
+"""Analysis: what helps to ask trials and to write rules."""

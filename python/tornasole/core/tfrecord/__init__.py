@@ -1,0 +1,1 @@
+"""Records: the frames of event files."""

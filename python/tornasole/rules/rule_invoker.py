@@ -1,0 +1,64 @@
+"""invoke_rule: a rule, step by step through a run."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from tornasole.exceptions import (
+    NoMoreProfilerData,
+    RuleEvaluationConditionMet,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+
+
+@dataclass
+class RuleRun:
+    """What a rule did over the steps it was asked about."""
+
+    steps_evaluated: int = 0
+    steps_skipped: int = 0  # not saved, or without a tensor the rule needs
+    steps_met: list[int] = field(default_factory=list)
+    ended_because: str = ""  # "end_step", "end_of_rule" or "no more data"
+
+
+def invoke_rule(
+    rule_obj, start_step: int | None = 0, end_step: int | None = None, raise_eval_cond: bool = False
+) -> RuleRun:
+    """Asks a rule about every global step from ``start_step`` up to, not including, ``end_step``.
+
+    Steps that were not saved, or lack a tensor the rule needs, are passed over. Where the condition is met, the next
+    step follows; with ``raise_eval_cond`` :class:`RuleEvaluationConditionMet` is raised instead. Without an
+    ``end_step`` the loop of a run that ends is left by :class:`NoMoreData`.
+    """
+    logger = logging.getLogger("tornasole")
+    name = type(rule_obj).__name__
+    run = RuleRun()
+    step = 0 if start_step is None else start_step
+    logger.info("rule %s starts at step %s", name, step)
+    while end_step is None or step < end_step:
+        try:
+            rule_obj.invoke(step)
+            run.steps_evaluated += 1
+        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as error:
+            logger.debug("rule %s passes over step %s: %s", name, step, error)
+            run.steps_skipped += 1
+        except RuleEvaluationConditionMet as met:
+            if raise_eval_cond:
+                raise
+            logger.debug("%s", met)
+            run.steps_evaluated += 1
+            run.steps_met.append(step)
+            if met.end_of_rule:
+                run.ended_because = "end_of_rule"
+                break
+        except NoMoreProfilerData as ended:
+            logger.info("rule %s: %s", name, ended)
+            run.ended_because = "no more data"
+            break
+        step += 1
+    run.ended_because = run.ended_because or "end_step"
+    logger.info("rule %s ended before step %s: %s", name, step, run.ended_because)
+    return run

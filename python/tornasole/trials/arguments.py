@@ -1,0 +1,38 @@
+"""Checks of what the user passed, where only Python can do them."""
+
+from __future__ import annotations
+
+from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
+from tornasole.modes import ModeKeys
+
+
+def mode_number(mode: ModeKeys) -> int:
+    """The number of a mode; a type error for anything that is no mode."""
+    if isinstance(mode, ModeKeys):
+        return mode.value
+    raise SMDebugTypeError(f"{mode!r} is no mode; modes.TRAIN, modes.EVAL, modes.PREDICT and modes.GLOBAL are")
+
+
+def flat_patterns(regex) -> list[str]:
+    """One pattern, or lists of them nested at will, as one list."""
+    if isinstance(regex, str):
+        return [regex]
+    if isinstance(regex, (list, tuple, set, frozenset)):
+        return [pattern for part in regex for pattern in flat_patterns(part)]
+    raise SMDebugTypeError(f"a pattern is a text, and {regex!r} is none")
+
+
+def checked_range_steps(range_steps) -> tuple[int | None, int | None]:
+    """The two bounds; a value error says what is wrong with them."""
+    if range_steps is None:
+        return None, None
+    try:
+        begin, end = range_steps
+    except (TypeError, ValueError):
+        raise SMDebugValueError(f"range_steps is {range_steps!r}; a pair (begin, end) is wanted") from None
+    for bound in (begin, end):
+        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
+            raise SMDebugValueError(f"range_steps is {range_steps!r}; each bound is None or a whole number from 0 on")
+    if begin is not None and end is not None and end <= begin:
+        raise SMDebugValueError(f"range_steps is {range_steps!r}; the end, which is left out, must be after the begin")
+    return begin, end

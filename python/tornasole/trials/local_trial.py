@@ -1,0 +1,34 @@
+"""A trial in a directory of this machine."""
+
+from __future__ import annotations
+
+from tornasole.trials.trial import Trial
+
+
+class LocalTrial(Trial):
+    """A trial in a directory; see :class:`Trial` for the parameters. ``~`` at the start of ``dirname`` is the home."""
+
+    def __init__(
+        self,
+        name,
+        dirname,
+        range_steps=None,
+        parallel=True,
+        check=False,
+        index_mode=True,
+        cache=False,
+        *,
+        timeout=None,
+        on_damage="fail",
+    ) -> None:
+        super().__init__(
+            name,
+            dirname,
+            range_steps=range_steps,
+            parallel=parallel,
+            check=check,
+            index_mode=index_mode,
+            cache=cache,
+            timeout=timeout,
+            on_damage=on_damage,
+        )

@@ -1,0 +1,36 @@
+"""Every Python snippet of the documents runs, in the order of its page, in a directory of its own."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def pages():
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        snippets = FENCE.findall(path.read_text())
+        if snippets:
+            yield pytest.param(snippets, id=str(path.relative_to(ROOT)))
+
+
+@pytest.mark.parametrize("snippets", pages())
+def test_snippets_of_a_page_run_as_printed(snippets, tmp_path):
+    if any("torch" in snippet for snippet in snippets):
+        pytest.importorskip("torch")
+    program = tmp_path / "page.py"
+    program.write_text("\n".join(snippets))
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        env={**os.environ, "TORNASOLE_STRICT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
