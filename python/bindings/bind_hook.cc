@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/any_array.h"
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/log_queue.h"
@@ -143,9 +144,9 @@ class PythonHook {
     }
   }
   void save_tensor(std::string_view name, nb::handle array, const std::vector<std::string>& collections) {
-    const BorrowedArray borrowed(array);
+    const AnyArray any(array);
     const std::vector<std::string_view> names(collections.begin(), collections.end());
-    hook_.save_tensor(name, borrowed.view(), std::span<const std::string_view>(names));
+    hook_.save_tensor(name, any.view(), std::span<const std::string_view>(names));
     settle();
   }
   void save_scalar(std::string_view name, nb::handle value, bool sm_metric, std::optional<double> timestamp) {
@@ -232,8 +233,8 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("save_output", &PythonHook::save_output)
       .def("save_many", &PythonHook::save_many)
       .def("save_tensor", &PythonHook::save_tensor)
-      .def("save_scalar", &PythonHook::save_scalar, nb::arg("name"), nb::arg("value"), nb::arg("sm_metric") = false,
-           nb::arg("timestamp") = nb::none())
+      .def("save_scalar", &PythonHook::save_scalar, nb::arg("name"), nb::arg("value").none(),
+           nb::arg("sm_metric") = false, nb::arg("timestamp") = nb::none())
       .def("set_mode", &PythonHook::set_mode)
       .def("prepare", &PythonHook::prepare)
       .def("dump_flight_recorder", [](PythonHook& self) { self.hook().dump_flight_recorder(); })

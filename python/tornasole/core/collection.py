@@ -182,6 +182,10 @@ class Collection:
         """Whether the name belongs to it so far."""
         return tname in self.tensor_names
 
+    def get_tensor_names(self) -> set[str]:
+        """The older spelling of :attr:`tensor_names`."""
+        return self.tensor_names
+
     # ---- when and in what form it is saved
 
     @property
@@ -305,6 +309,15 @@ class Collection:
     def from_json(cls, json_str: str):
         """From the text of :meth:`to_json`."""
         return cls.from_dict(json.loads(json_str))
+
+    def export(self) -> str:
+        """The older spelling of :meth:`to_json`."""
+        return self.to_json()
+
+    @classmethod
+    def load(cls, s: str):
+        """The older spelling of :meth:`from_json`."""
+        return cls.from_json(s)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Collection):

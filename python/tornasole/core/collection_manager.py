@@ -96,11 +96,14 @@ class CollectionManager:
         """As in a collections file."""
         return {"collections": {n: c.to_json_dict() for n, c in self.collections.items()}, "_meta": self._meta}
 
-    def export(self, out_dir: str, filename: str) -> None:
-        """Writes ``<out_dir>/collections/000000000/<filename>``."""
-        directory = os.path.join(out_dir, "collections", "000000000")
-        os.makedirs(directory, exist_ok=True)
-        with open(os.path.join(directory, filename), "w", encoding="utf-8") as file:
+    def export(self, out_dir: str, filename: str | None = None) -> None:
+        """Writes ``<out_dir>/collections/000000000/<filename>``; with one argument, the older spelling, that file."""
+        path = out_dir
+        if filename is not None:
+            directory = os.path.join(out_dir, "collections", "000000000")
+            os.makedirs(directory, exist_ok=True)
+            path = os.path.join(directory, filename)
+        with open(path, "w", encoding="utf-8") as file:
             json.dump(self.to_json_dict(), file)
 
     @classmethod

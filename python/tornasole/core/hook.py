@@ -32,8 +32,8 @@ class BaseHook:
     ``save_config`` says when, ``reduction_config`` in what form, ``include_collections``, ``include_regex`` and
     ``save_all`` say what is saved besides what the framework always saves. ``include_workers`` is ``"one"`` or
     ``"all"``. ``dry_run`` decides and logs but writes nothing. Further options by keyword: ``worker``, ``fsync``,
-    ``when_full``, ``queue_bytes``, ``queue_wait_ms``, ``close_wait_s``, ``readable_by_smdebug``, ``resume``, ``shared``,
-    ``flush_on_signal``, ``honour_stop``, ``reduce_threads``, ``max_bytes_per_step``, ``max_bytes_per_run``,
+    ``when_full``, ``queue_bytes``, ``queue_wait_ms``, ``close_wait_s``, ``readable_by_smdebug``, ``resume``,
+    ``shared``, ``flush_on_signal``, ``honour_stop``, ``reduce_threads``, ``max_bytes_per_step``, ``max_bytes_per_run``,
     ``keep_steps``, ``flight_recorder_steps``, ``flight_recorder_bytes``, ``flight_recorder_raw``, ``derived``,
     ``capture_functional``, ``stable_names``.
 
@@ -139,7 +139,7 @@ class BaseHook:
         self.collection_manager: CollectionManager = manager
         manager.attach(self)
         if "default" not in self.include_collections and manager.get("default")._include_regex:
-            get_logger().warning("the collection default has patterns but is not saved: it is not in include_collections")
+            get_logger().warning("the collection default has patterns but is not in include_collections")
         self._seen_edits = -1
 
     @staticmethod
@@ -158,7 +158,7 @@ class BaseHook:
     def create_from_json_file(cls, json_file_path=None):
         """A hook from a configuration file.
 
-        ``json_file_path``, else the file that ``TORNASOLE_CONFIG_FILE_PATH`` or ``SMDEBUG_CONFIG_FILE_PATH`` names, else
+        ``json_file_path``, else what ``TORNASOLE_CONFIG_FILE_PATH`` or ``SMDEBUG_CONFIG_FILE_PATH`` names, else
         ``/opt/ml/input/config/debughookconfig.json``; FileNotFoundError if it is not there.
         """
         return cls(_config_file=_as_text(json_file_path) or "")
@@ -351,10 +351,14 @@ class BaseHook:
 
     # ---- values
 
-    def save_scalar(self, name: str, value, sm_metric: bool = False, timestamp: float | None = None) -> None:
-        """Saves one number as ``scalar/<name>`` in the next step that is saved, whatever the schedules say."""
+    def save_scalar(self, name, value, sm_metric=False, timestamp=None, searchable=None) -> None:
+        """Saves one number as ``scalar/<name>`` in the next step that is saved, whatever the schedules say.
+
+        ``sm_metric`` (``searchable`` in older scripts) makes it a line of the SageMaker metrics file too; ``timestamp``
+        is in seconds since 1970, now if it is left out. A value that is not exactly one number is a TypeError.
+        """
         if self._engine_hook is not None and not guard.disable_smdebug:
-            self._engine_hook.save_scalar(name, value, sm_metric, timestamp)
+            self._engine_hook.save_scalar(name, value, bool(sm_metric or searchable), timestamp)
 
     @guarded()
     def save_tensor(self, tensor_name: str, tensor_value, collections_to_write="default") -> None:
@@ -386,17 +390,22 @@ class BaseHook:
         """The value as something the engine can read; None, with a warning, if there is no way."""
         import numpy
 
-        if isinstance(value, (int, float, complex, str, bytes, list, tuple)):
-            value = numpy.asarray(value)
-        if isinstance(value, numpy.ndarray) and value.dtype.hasobject or isinstance(value, (dict, set)) or value is None:
+        try:
+            if isinstance(value, (int, float, complex, str, bytes)):
+                value = numpy.array([value])
+            elif isinstance(value, (list, tuple)):
+                value = numpy.asarray(value)
+            is_bad = value is None or isinstance(value, (dict, set)) or getattr(value, "dtype", None) == object
+        except ValueError:  # a list of lists of different lengths
+            is_bad = True
+        if is_bad:
             get_logger().warning("save_tensor: the value of %r cannot be made an array; it is left out", name)
-            return None
-        return value
+        return None if is_bad else value
 
     # ---- what is saved now
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
-        """Whether a tensor would be saved in this step through that collection or any other. False before the first."""
+        """Whether a tensor would be saved in this step, through that collection or another. False before the first."""
         if self._engine_hook is None or guard.disable_smdebug or not self.prepared_collections:
             return False
         return self._engine_hook.should_save(tensor_name, collection_name)

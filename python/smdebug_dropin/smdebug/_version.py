@@ -1,0 +1,3 @@
+"""The version of the interface that this package stands in for."""
+
+__version__ = "1.0.34"

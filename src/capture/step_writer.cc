@@ -1,0 +1,115 @@
+#include "tornasole/step_writer.h"
+
+#include <deque>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/errors.h"
+#include "capture/copy_elements.h"
+#include "capture/step_files.h"
+#include "config/environment.h"
+#include "config/locations.h"
+#include "format/paths.h"
+#include "store/local/local_store.h"
+
+namespace tornasole {
+namespace {
+
+Result<std::string> location_of(const std::string& trial_dir) {
+  const std::string given = config::expand_home(trial_dir, config::Environment::from_process());
+  TORNASOLE_TRY(std::string location, config::absolute_location(given));
+  if (location.starts_with("s3://")) {
+    return unsupported_error("'{}': object stores cannot be written to yet; give a local directory", location);
+  }
+  return location;
+}
+
+}  // namespace
+
+struct StepWriter::State {
+  std::unique_ptr<store::Store> store;
+  std::string path;
+  capture::StepFiles files;
+  std::deque<std::string> names = {};  // stable addresses, which the files refer to until they are closed
+};
+
+Result<StepWriter> StepWriter::open(const StepWriterOptions& options) {
+  const std::string worker = format::encode_worker(options.worker);
+  if (!format::is_safe_worker(worker)) {
+    return invalid_error("worker: '{}' is not allowed; allowed: up to 200 letters, digits, . _ -", options.worker);
+  }
+  const std::int64_t step = options.step.number;
+  if (step < 0) return invalid_error("step {} is negative; steps count from 0", step);
+  TORNASOLE_TRY(const std::string location, location_of(options.trial_dir));
+  TORNASOLE_TRY(auto store, store::open_local_store(location, {}));
+  const capture::StepId id{1, step, options.mode, options.mode_step.value_or(step)};
+  store::Store* borrowed = store.get();
+  return StepWriter(std::make_unique<State>(State{std::move(store), location + "/" + format::event_path(step, worker),
+                                                  capture::StepFiles(borrowed, id, worker)}));
+}
+
+StepWriter::StepWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StepWriter::StepWriter(StepWriter&&) noexcept = default;
+StepWriter& StepWriter::operator=(StepWriter&&) noexcept = default;
+StepWriter::~StepWriter() {
+  if (state_) state_->files.abandon();
+}
+
+Status StepWriter::write(std::string_view name, const TensorView& tensor, std::optional<double> wall_time) {
+  if (!state_) return runtime_error("the step is closed");
+  capture::ValueJob value{.name = &state_->names.emplace_back(name),
+                          .dtype = tensor.dtype(),
+                          .shape = tensor.shape(),
+                          .wall_time = wall_time.value_or(system_clock().wall_seconds())};
+  if (tensor.dtype() == DType::kString) {
+    value.texts.assign(tensor.texts().begin(), tensor.texts().end());
+    return state_->files.add_value(value);
+  }
+  // Whole 16-byte units, so that the memory is aligned as the copy wants it.
+  const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
+  struct alignas(16) Unit {
+    std::byte bytes[16];
+  };
+  std::vector<Unit> copy((bytes + sizeof(Unit) - 1) / sizeof(Unit));
+  if (bytes > 0) capture::copy_elements(tensor, copy.front().bytes);
+  value.content = {reinterpret_cast<const char*>(copy.data()), bytes};
+  return state_->files.add_value(value);
+}
+
+Status StepWriter::write_shape(std::string_view name, const Shape& shape) {
+  if (!state_) return runtime_error("the step is closed");
+  state_->files.add_shape({.name = &state_->names.emplace_back(name), .shape = shape});
+  return {};
+}
+
+Status StepWriter::close() {
+  if (!state_) return {};
+  const std::unique_ptr<State> state = std::move(state_);
+  if (state->files.is_empty()) return {};
+  Status published = state->files.publish({});
+  if (!published) state->files.abandon();
+  return published;
+}
+
+const std::string& StepWriter::path() const noexcept {
+  static const std::string kNone;
+  return state_ ? state_->path : kNone;
+}
+
+Status mark_ended(const std::string& trial_dir) {
+  TORNASOLE_TRY(const std::string location, location_of(trial_dir));
+  TORNASOLE_TRY(const auto store, store::open_local_store(location, {}));
+  if (store->status(format::kEndMarkerPath).ok()) return {};
+  return store->create_exclusive(format::kEndMarkerPath, "");
+}
+
+Result<bool> has_ended(const std::string& trial_dir) {
+  TORNASOLE_TRY(const std::string location, location_of(trial_dir));
+  TORNASOLE_TRY(const auto store, store::open_local_store(location, {}));
+  const auto status = store->status(format::kEndMarkerPath);
+  if (status) return true;
+  if (status.error().code == ErrorCode::kNotFound) return false;
+  return status.error();
+}
+
+}  // namespace tornasole

@@ -1,0 +1,111 @@
+"""The package smdebug is tornasole under another name, and writes what tornasole reads."""
+
+import importlib
+import pathlib
+import sys
+
+import numpy
+import pytest
+
+import tornasole
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python" / "smdebug_dropin"))
+smdebug = importlib.import_module("smdebug")
+
+MODULES = [
+    "exceptions",
+    "core.access_layer",
+    "core.access_layer.file",
+    "core.access_layer.utils",
+    "core.collection",
+    "core.collection_manager",
+    "core.config_constants",
+    "core.config_validator",
+    "core.error_handling_agent",
+    "core.hook",
+    "core.hook_utils",
+    "core.logger",
+    "core.modes",
+    "core.reduction_config",
+    "core.reductions",
+    "core.sagemaker_utils",
+    "core.save_config",
+    "core.singleton_utils",
+    "core.utils",
+    "core.writer",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_the_same_object_under_both_names(name):
+    ours = importlib.import_module(f"tornasole.{name}")
+    assert importlib.import_module(f"smdebug.{name}") is ours
+    assert ours.__name__ == ours.__spec__.name == f"tornasole.{name}"
+
+
+def test_names_at_the_top():
+    assert smdebug.__version__ == "1.0.34"
+    for name in ("SaveConfig", "SaveConfigMode", "ReductionConfig", "CollectionKeys", "modes"):
+        assert getattr(smdebug, name) is getattr(tornasole, name)
+
+
+def test_what_is_not_there_is_not_found():
+    with pytest.raises(ModuleNotFoundError, match="smdebug.nowhere"):
+        importlib.import_module("smdebug.nowhere")
+
+
+def test_a_step_written_by_hand(tmp_path, saved_names):
+    from smdebug.core.access_layer.utils import has_training_ended, training_has_ended
+    from smdebug.core.hook_utils import verify_and_get_out_dir
+    from smdebug.core.modes import ModeKeys
+    from smdebug.core.writer import FileWriter
+
+    for step in (0, 1):
+        with FileWriter(trial_dir=tmp_path / "run", step=step, worker="algo-1") as writer:
+            writer.write_tensor(numpy.ones((2, 2)) * step, "foo", mode=ModeKeys.TRAIN, mode_step=step)
+            writer.write_tensor(numpy.array(["a", "b"]), "text")
+            writer.write_shape("seen", (3, 4))
+            assert writer.name().endswith(f"00000000000{step}_algo-1.tfevents")
+    assert saved_names(tmp_path / "run") == {0: {"foo", "text"}, 1: {"foo", "text"}}
+    assert not has_training_ended(str(tmp_path / "run"))
+    assert verify_and_get_out_dir(tmp_path / "run") == str(tmp_path / "run")
+    training_has_ended(str(tmp_path / "run"))
+    assert has_training_ended(str(tmp_path / "run"))
+    with pytest.raises(RuntimeError):
+        verify_and_get_out_dir(str(tmp_path / "run"))
+
+
+def test_a_published_step_is_not_replaced(tmp_path):
+    from smdebug.core.writer import FileWriter
+
+    def write():
+        with FileWriter(tmp_path / "run", step=3) as writer:
+            writer.write_tensor([1.0], "x")
+
+    write()
+    with pytest.raises(tornasole.core.hook.SMDebugError):
+        write()
+
+
+@pytest.mark.parametrize(
+    "path, answer",
+    [
+        ("a/b", (False, None, None)),
+        ("s3://a/b/c", (True, "a", "b/c")),
+        ("s3://a", (True, "a", "")),
+        ("s3://a/", (True, "a", "")),
+    ],
+)
+def test_s3_paths(path, answer):
+    from smdebug.core.utils import is_s3
+
+    assert is_s3(path) == answer
+
+
+def test_reduction_names_and_numbers():
+    from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name, reverse_reduction_tensor_name
+
+    name = get_reduction_tensor_name("dense/w:0", "max", True)
+    assert name == "smdebug/reductions/abs_max/dense/w"
+    assert reverse_reduction_tensor_name(name) == ("dense/w", "max", True)
+    assert get_numpy_reduction("max", numpy.array([1.0, -5.0]), abs=True) == 5.0
