@@ -1,9 +1,10 @@
 """What capture costs a PyTorch training, with tornasole and with smdebug, interleaved in one process.
 
-    PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/torch_bench.py [--rounds 5] [--only save_all]
+    PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/torch_bench.py [--steps 60] [--only save_all]
 
-Each line: the bare step, the extra time per step of either, and how many times more smdebug takes. Wall and processor
-time; one thread; the median over rounds in which the contenders take turns.
+Each line: the bare step, the extra time per step of either, and how many times more smdebug takes. Wall time and the
+processor time of the training thread, both as lower quartiles over steps that the contenders take in turns; processor
+time of the whole process, as a mean. One thread.
 """
 
 import argparse
@@ -99,19 +100,25 @@ class Contender:
             self.hook = make_hook(package, scenario, os.path.join(self.directory, "run"))
             self.hook.register_module(self.net)
             self.hook.register_loss(self.loss)
-        self.wall, self.cpu = [], []
+        self.wall, self.thread = [], []
+        self.cpu = 0.0
 
     def step(self):
         self.optimizer.zero_grad()
         self.loss(self.net(self.inputs), self.labels).backward()
         self.optimizer.step()
 
-    def run(self, steps):
-        wall, cpu = time.perf_counter(), time.process_time()
-        for _ in range(steps):
-            self.step()
-        self.wall.append((time.perf_counter() - wall) / steps)
-        self.cpu.append((time.process_time() - cpu) / steps)
+    def timed_step(self):
+        wall, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
+        self.step()
+        self.wall.append(time.perf_counter() - wall)
+        self.thread.append(time.thread_time() - thread)
+        self.settle()
+        self.cpu += time.process_time() - process
+
+    def settle(self):
+        """What a writer thread still has to do belongs to this step, not to the next contender's."""
+        time.sleep(0.002)
 
     def close(self):
         if self.hook is not None:
@@ -119,35 +126,38 @@ class Contender:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def measure(model, scenario, packages, rounds, steps):
+def measure(model, scenario, packages, steps):
     contenders = [Contender("bare", None, model, scenario)]
     contenders += [Contender(name, package, model, scenario) for name, package in packages]
-    for contender in contenders:
-        contender.run(3)
-        contender.wall.clear(), contender.cpu.clear()
-    for _ in range(rounds):
+    for _ in range(4):
         for contender in contenders:
-            contender.run(steps)
-            time.sleep(0.02)  # what the writer still has to do is not the next contender's
+            contender.step()
+    for _ in range(steps):
+        for contender in contenders:
+            contender.timed_step()
     for contender in contenders:
         contender.close()
     bare = contenders[0]
-    figures = {"model": model, "scenario": scenario, "bare_us": statistics.median(bare.wall) * 1e6}
+    figures = {"model": model, "scenario": scenario, "bare_us": low(bare.wall) * 1e6}
     for contender in contenders[1:]:
-        extra = [w - b for w, b in zip(contender.wall, bare.wall)]
-        extra_cpu = [w - b for w, b in zip(contender.cpu, bare.cpu)]
-        figures[f"{contender.name}_us"] = statistics.median(extra) * 1e6
-        figures[f"{contender.name}_cpu_us"] = statistics.median(extra_cpu) * 1e6
+        figures[f"{contender.name}_us"] = (low(contender.wall) - low(bare.wall)) * 1e6
+        figures[f"{contender.name}_thread_us"] = (low(contender.thread) - low(bare.thread)) * 1e6
+        figures[f"{contender.name}_cpu_us"] = (contender.cpu - bare.cpu) / steps * 1e6
     if "smdebug_us" in figures:
-        figures["ratio"] = figures["smdebug_us"] / max(figures["tornasole_us"], 1e-3)
-        figures["cpu_ratio"] = figures["smdebug_cpu_us"] / max(figures["tornasole_cpu_us"], 1e-3)
+        for kind in ("", "thread_", "cpu_"):
+            ratio = figures[f"smdebug_{kind}us"] / max(figures[f"tornasole_{kind}us"], 0.1)
+            figures[f"{kind}ratio"] = ratio
     return figures
+
+
+def low(seconds):
+    """The lower quartile: what a step takes when nothing else disturbs it."""
+    return statistics.quantiles(seconds, n=4)[0]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--only", action="append", choices=list(SCENARIOS))
     parser.add_argument("--model", action="append", choices=list(MODELS))
     parser.add_argument("--json")
@@ -168,8 +178,8 @@ def main():
     results = []
     for scenario in arguments.only or SCENARIOS:
         for model in arguments.model or (["wide"] if scenario == "not_saving" else ["mlp", "cnn", "deep"]):
-            steps = arguments.steps * (20 if scenario in ("not_saving",) else 1)
-            figures = measure(model, scenario, packages, arguments.rounds, steps)
+            steps = arguments.steps * (10 if scenario == "not_saving" else 1)
+            figures = measure(model, scenario, packages, steps)
             results.append(figures)
             print("  ".join(f"{k} {v:.1f}" if isinstance(v, float) else f"{v:18s}" for k, v in figures.items()), flush=True)
     if arguments.json:

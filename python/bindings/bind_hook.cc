@@ -117,6 +117,9 @@ class PythonHook {
     settle();
   }
   bool anything_due() const noexcept { return step_ && step_->anything_due(); }
+  void set_usual_facts(std::int64_t optimizer_step, bool training, bool grad_enabled) {
+    hook_.set_facts({.optimizer_step = optimizer_step, .training = training, .grad_enabled = grad_enabled});
+  }
   std::uint64_t due_set() const noexcept { return step_ ? step_->due_set() : 0; }
   bool wants(std::string_view name) const noexcept { return step_ && step_->anything_due() && step_->wants(name); }
 
@@ -221,6 +224,8 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("anything_due", &PythonHook::anything_due)
       .def("due_set", &PythonHook::due_set, "The same for two steps that want the same tensors; 0 if nothing is due.")
       .def("set_facts", [](PythonHook& self, nb::handle facts) { self.hook().set_facts(step_facts_of(facts)); })
+      .def("set_usual_facts", &PythonHook::set_usual_facts, nb::arg("optimizer_step"), nb::arg("training"),
+           nb::arg("grad_enabled"), "The facts that every step has, without a dict.")
       .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
       .def("wants", &PythonHook::wants, "Whether the tensor would be saved in the open step.")
       .def("save", &PythonHook::save)

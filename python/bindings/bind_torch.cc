@@ -138,6 +138,22 @@ class GradientTap {
   nb::object name_;
 };
 
+// After the root's forward pass: notes that the pass came to its end, and tells somebody while that is wanted.
+class PassEnd {
+ public:
+  void call() {
+    is_open_ = false;
+    if (listener_.is_valid() && !listener_.is_none()) listener_();
+  }
+  void open() noexcept { is_open_ = true; }
+  bool is_open() const noexcept { return is_open_; }
+  void set_listener(nb::object listener) { listener_ = std::move(listener); }
+
+ private:
+  bool is_open_ = false;
+  nb::object listener_;
+};
+
 // A callback returns nothing and raises nothing: what went wrong is the rescue's to tell.
 template <typename Run>
 PyObject* answer(const Run& run) {
@@ -163,6 +179,10 @@ PyObject* call_gradient_tap(PyObject* self, PyObject* arguments, PyObject*) {
     nb::inst_ptr<GradientTap>(self)->call(PyTuple_GET_ITEM(arguments, 0));
   });
 }
+PyObject* call_pass_end(PyObject* self, PyObject*, PyObject*) {
+  return answer([&] { nb::inst_ptr<PassEnd>(self)->call(); });
+}
+PyType_Slot end_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_pass_end)}, {0, nullptr}};
 PyType_Slot forward_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_forward_tap)}, {0, nullptr}};
 PyType_Slot gradient_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_gradient_tap)}, {0, nullptr}};
 
@@ -182,8 +202,14 @@ void save_many(nb::object hook, const nb::list& names, const nb::list& tensors, 
   }
 }
 
-// Whether every parameter is still where it was found: (dict of the module, key, parameter, requires_grad).
-bool is_unchanged(const nb::list& entries) {
+// Whether every parameter is still where it was found, (dict of the module, key, parameter, requires_grad) each, and
+// the dicts have as many members as then, (dict, size) each.
+bool is_unchanged(const nb::list& entries, const nb::list& sizes) {
+  for (nb::handle entry : sizes) {
+    if (PyDict_GET_SIZE(PyTuple_GET_ITEM(entry.ptr(), 0)) != PyLong_AsSsize_t(PyTuple_GET_ITEM(entry.ptr(), 1))) {
+      return false;
+    }
+  }
   static const auto* requires_grad = new nb::object(nb::str("requires_grad"));
   for (nb::handle entry : entries) {
     PyObject* found = PyDict_GetItemWithError(PyTuple_GET_ITEM(entry.ptr(), 0), PyTuple_GET_ITEM(entry.ptr(), 1));
@@ -213,8 +239,16 @@ void bind_torch(nb::module_& module) {
       .def("__reduce__", &nothing_reduced);
   module.def("save_many", &save_many, nb::arg("hook"), nb::arg("names"), nb::arg("tensors"), nb::arg("rescue"),
              "Gives tensors to the hook under their names.");
-  module.def("is_unchanged", &is_unchanged, nb::arg("entries"),
-             "Whether parameters are still where they were found: (dict, key, parameter, requires_grad) each.");
+  nb::class_<PassEnd>(module, "PassEnd", nb::type_slots(end_slots),
+                      "Called after the root's forward pass: knows whether a pass is open, and calls its listener.")
+      .def(nb::init<>())
+      .def("open", &PassEnd::open)
+      .def("is_open", &PassEnd::is_open)
+      .def("set_listener", &PassEnd::set_listener, nb::arg("listener").none())
+      .def("__reduce__", &nothing_reduced);
+  module.def(
+      "is_unchanged", &is_unchanged, nb::arg("entries"), nb::arg("sizes"),
+      "Whether parameters are where they were found: (dict, key, parameter, requires_grad) and (dict, size) each.");
   module.def("is_in_backward", &is_in_backward, "Whether a backward pass of PyTorch runs on this thread.");
 }
 

@@ -39,14 +39,13 @@ class HostCopies:
     def __init__(self, start: Callable[[torch.Tensor], Started] = start_copy, max_under_way: int = 256):
         self._start = start
         self._max = max_under_way
+        self.is_busy = False
         self._under_way: List[Tuple[Callable[[str, Any], None], str, Started]] = []
-
-    def __len__(self) -> int:
-        return len(self._under_way)
 
     def save(self, save: Callable[[str, Any], None], name: str, tensor: torch.Tensor) -> None:
         """Calls ``save(name, value)`` once the value is here: now, if it is and nothing waits before it."""
         self._under_way.append((save, name, self._start(tensor)))
+        self.is_busy = True
         self._deliver(is_last_chance=False)
         while len(self._under_way) > self._max:
             self._deliver_first()
@@ -58,6 +57,7 @@ class HostCopies:
     def _deliver(self, is_last_chance: bool) -> None:
         while self._under_way and (is_last_chance or self._under_way[0][2][1]()):
             self._deliver_first()
+        self.is_busy = bool(self._under_way)
 
     def _deliver_first(self) -> None:
         save, name, (host, _, wait) = self._under_way.pop(0)

@@ -113,7 +113,7 @@ class ModelCapture:
         self._modules: List[Tuple[str, torch.nn.Module]] = []
         self._taps: Dict[int, _Taps] = {}
         self._hanging: Optional[_Taps] = None
-        self._is_in_forward = False
+        self._pass = _engine.PassEnd()
         self._functional: Optional[FunctionalTaps] = None
         self._find_structure(root)
         callback = Callback(self.before_forward)
@@ -146,14 +146,6 @@ class ModelCapture:
                 self._parameters.append((name, parameter))
                 self._places.append((module._parameters, key, parameter, parameter.requires_grad))
 
-    def _is_structure_known(self) -> bool:
-        if not _engine.is_unchanged(self._places):
-            return False
-        for members, size in self._sizes:
-            if len(members) != size:
-                return False
-        return True
-
     # ---- steps
 
     def before_forward(self, module, inputs) -> None:
@@ -161,13 +153,12 @@ class ModelCapture:
         try:
             if _engine.is_in_backward() or hook._is_passive():
                 return
-            if self._is_in_forward:
+            if self._pass.is_open():
                 # The last forward pass never came to its end.
-                self._is_in_forward = False
-                if self._functional is not None:
-                    self._functional.stop()
+                self._pass()
                 hook._end_step(partial=True)
-            if hook._begin_step(hook._mode_of(module)):
+            mode = hook._mode_of(module) if hook._mode_follows_training else None
+            if hook._begin_step(mode):
                 self._begin_due_step(module)
             elif self._hanging is not None:
                 self._detach()
@@ -178,7 +169,7 @@ class ModelCapture:
     def _begin_due_step(self, module) -> None:
         due_set = self._engine.due_set()
         taps = self._taps.get(due_set)
-        if (taps is None or taps.follows_structure) and not self._is_structure_known():
+        if (taps is None or taps.follows_structure) and not _engine.is_unchanged(self._places, self._sizes):
             self._forget()
             self._find_structure(self._root() or module)
             self._hook._model_changed()
@@ -190,18 +181,19 @@ class ModelCapture:
             else:
                 taps.attach()
             self._hanging = taps
-        self._is_in_forward = self._has_root_pass
-        if self._has_root_pass and self._hook._captures_functions() and FunctionalTaps is not None:
+        if self._has_root_pass:
+            self._pass.open()
+        if self._has_root_pass and self._hook._captures_functions and FunctionalTaps is not None:
             self._functional = FunctionalTaps(
                 self._hook._save_or_rescue, {id(submodule): name for name, submodule in self._modules}
             )
             self._functional.start()
-        self._hook._step_is_due(self, module)
-        _engine.save_many(self._engine, taps.parameter_names, taps.parameters, self._hook._rescue)
+        self._hook._step_is_due(module)
+        if taps.parameters:
+            _engine.save_many(self._engine, taps.parameter_names, taps.parameters, self._hook._rescue)
 
     def after_forward(self) -> None:
         """The root's forward pass is over: modules that gave nothing anybody wants are left alone from here on."""
-        self._is_in_forward = False
         if self._functional is not None:
             self._functional.stop()
         taps = self._hanging
@@ -220,6 +212,8 @@ class ModelCapture:
         taps.unsettled = still_unknown
         if dropped:
             taps.attached = [attached for attached in taps.attached if attached not in dropped]
+        if not still_unknown and not self._hook._captures_functions:
+            self._pass.set_listener(None)
         # One is the end of the root's pass.
         taps.follows_structure = bool(taps.parameters) or len(taps.attached) > 1
 
@@ -247,8 +241,8 @@ class ModelCapture:
                     self._tap_module(taps, name, module)
         root = self._root()
         if root is not None and self._has_root_pass:
-            end = Callback(lambda module, inputs, outputs: self.after_forward())
-            taps.attached.append(Attached.to_module(root, end, even_on_error=self._hook._captures_functions()))
+            self._pass.set_listener(self.after_forward)
+            taps.attached.append(Attached.to_module(root, self._pass, even_on_error=self._hook._captures_functions))
         if len(self._taps) > _MAX_SETS:
             self._forget()
         self._taps[due_set] = taps
@@ -275,6 +269,7 @@ class ModelCapture:
     def close(self) -> None:
         """Takes everything off the model."""
         self._forget()
+        self._pass.set_listener(None)
         self._handle.remove()
         for _, parameter in self._parameters:
             if parameter._backward_hooks is not None and not parameter._backward_hooks:

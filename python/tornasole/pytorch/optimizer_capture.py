@@ -7,7 +7,7 @@ of the process, and one that holds a parameter of a registered model is ours. Be
 
 import functools
 import weakref
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import torch
 
@@ -31,10 +31,11 @@ class OptimizerCapture:
         self._hook = weakref.ref(hook)
         self._handles: List = []
         self._optimizers: List[weakref.ref] = []
-        self._is_ours: "weakref.WeakKeyDictionary[torch.optim.Optimizer, bool]" = weakref.WeakKeyDictionary()
+        self._seen: Dict[int, Tuple[weakref.ref, bool]] = {}  # by id: the optimizer, and whether it is ours
+        self._is_wanted = False  # at this step
         self._names: Dict[int, str] = {}
-        self._steps = 0
-        self._scaler: Optional[weakref.ref] = None
+        self.steps = 0  # taken so far
+        self.scaler: Optional[weakref.ref] = None
         self._wrapped: List[Any] = []
 
     # ---- which
@@ -50,9 +51,9 @@ class OptimizerCapture:
         ]
 
     def add(self, optimizer: torch.optim.Optimizer) -> None:
-        if self._is_ours.get(optimizer):
+        if any(known is optimizer for known in self.known()):
             return
-        self._is_ours[optimizer] = True
+        self._seen[id(optimizer)] = weakref.ref(optimizer), True
         self._optimizers.append(weakref.ref(optimizer))
         if register_optimizer_step_pre_hook is None:
             self._wrap(optimizer)
@@ -67,32 +68,31 @@ class OptimizerCapture:
 
     def model_changed(self, captures: Iterable) -> None:
         self._names = {id(p): name for capture in captures for name, p in capture.parameters()}
-        for optimizer in [optimizer for optimizer, is_ours in self._is_ours.items() if not is_ours]:
-            del self._is_ours[optimizer]
+        self._seen = {key: known for key, known in self._seen.items() if known[1] and known[0]() is not None}
 
     def _belongs(self, optimizer: torch.optim.Optimizer) -> bool:
-        known = self._is_ours.get(optimizer)
-        if known is None:
-            known = any(id(p) in self._names for group in optimizer.param_groups for p in group["params"])
-            if known:
-                self.add(optimizer)
-            else:
-                self._is_ours[optimizer] = False
-        return known
+        known = self._seen.get(id(optimizer))
+        if known is not None and known[0]() is optimizer:
+            return known[1]
+        is_ours = any(id(p) in self._names for group in optimizer.param_groups for p in group["params"])
+        if is_ours:
+            self.add(optimizer)
+        else:
+            self._seen[id(optimizer)] = weakref.ref(optimizer), False
+        return is_ours
 
     # ---- what
 
-    def facts(self) -> Dict[str, Any]:
-        facts: Dict[str, Any] = {"optimizer_step": self._steps}
-        scaler = None if self._scaler is None else self._scaler()
-        if scaler is not None:
-            facts["grad_scale"] = float(scaler.get_scale())
-        return facts
+    def scale_facts(self) -> Dict[str, Any]:
+        """The factor of the loss, while a scaler is active."""
+        scaler = None if self.scaler is None else self.scaler()
+        return {} if scaler is None else {"grad_scale": float(scaler.get_scale())}
 
-    def step_is_due(self) -> None:
-        """State and learning rates, as they are before this step."""
-        hook = self._hook()
-        if hook is None or not hook._wants_optimizers():
+    def step_is_due(self, is_wanted: bool) -> None:
+        """State and learning rates, as they are before this step, if anybody wants what optimizers know."""
+        self._is_wanted = is_wanted
+        hook = self._hook() if is_wanted else None
+        if hook is None:
             return
         group_number = 0
         for optimizer in self.known():
@@ -111,13 +111,11 @@ class OptimizerCapture:
 
     def before_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
         """The gradients as the optimizer sees them: accumulated, clipped, and with the scale of a loss scaler removed."""
-        hook = self._hook()
+        hook = self._hook() if self._is_wanted else None
         if hook is None:
             return
         try:
-            if hook._is_passive() or not self._belongs(optimizer) or not hook._is_step_due():
-                return
-            if not hook._wants_optimizers():
+            if hook._is_passive() or not hook._is_step_due() or not self._belongs(optimizer):
                 return
             scale = getattr(optimizer, "grad_scale", None)  # of a fused step, which removes it itself
             for group in optimizer.param_groups:
@@ -139,7 +137,7 @@ class OptimizerCapture:
         hook = self._hook()
         try:
             if hook is not None and self._belongs(optimizer):
-                self._steps += 1
+                self.steps += 1
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
 
@@ -149,8 +147,8 @@ class OptimizerCapture:
         try:
             if hook is None or not scaler.is_enabled():
                 return
-            is_new = self._scaler is None or self._scaler() is not scaler
-            self._scaler = weakref.ref(scaler)
+            is_new = self.scaler is None or self.scaler() is not scaler
+            self.scaler = weakref.ref(scaler)
             if is_new and not hook._is_passive() and hook._is_step_due():
                 hook._add_facts({"grad_scale": float(scaler.get_scale())})
         except Exception as error:

@@ -62,10 +62,11 @@ class Hook(BaseHook):
         self._are_losses_tapped = False
         self._optimizers = OptimizerCapture(self)
         self._rescue = self._make_rescue()
-        self._facts: Dict[str, Any] = {}
+        self._facts: Optional[Dict[str, Any]] = None  # of the open step; none but the usual ones
         self._copies = HostCopies()
         self._mode_follows_training = False
         self._chooser: Optional[Callable[[ModeKeys], None]] = None  # called before each step, with its mode
+        self._captures_functions = bool(self._options.get("capture_functional"))
         self._is_open = True
 
     # ---- what users call
@@ -144,7 +145,12 @@ class Hook(BaseHook):
 
     # ---- called by the captures
 
-    def _step_is_due(self, capture: ModelCapture, module: torch.nn.Module) -> None:
+    def _usual_facts(self, module: torch.nn.Module) -> Dict[str, Any]:
+        steps = self._optimizers.steps
+        return {"optimizer_step": steps, "training": module.training, "grad_enabled": torch.is_grad_enabled()}
+
+    def _step_is_due(self, module: torch.nn.Module) -> None:
+        self._last_module = weakref.ref(module)
         if not self._are_losses_tapped:
             self._are_losses_tapped = True
             for attached in self._loss_taps:
@@ -153,11 +159,14 @@ class Hook(BaseHook):
                 loss = known()
                 if loss is not None:
                     self._tap_loss(loss)
-        facts: Dict[str, Any] = {"training": module.training, "grad_enabled": torch.is_grad_enabled()}
-        facts.update(self._optimizers.facts())
-        self._facts = {}
-        self._add_facts(facts)
-        self._optimizers.step_is_due()
+        optimizers = self._optimizers
+        if optimizers.scaler is None:
+            self._facts = None
+            self._engine_hook.set_usual_facts(optimizers.steps, module.training, torch.is_grad_enabled())
+        else:
+            self._facts = self._usual_facts(module)
+            self._add_facts(optimizers.scale_facts())
+        optimizers.step_is_due(self._wants_optimizers())
 
     def _nothing_is_due(self) -> None:
         if self._are_losses_tapped:
@@ -202,9 +211,7 @@ class Hook(BaseHook):
     # ---- asked by the captures
 
     def _mode_of(self, module: torch.nn.Module) -> Optional[ModeKeys]:
-        """The mode of the step that begins; None for the mode the script has set."""
-        if not self._mode_follows_training:
-            return None
+        """The mode of the step that begins, where it follows the model's own."""
         mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
         if self._chooser is not None:
             self._chooser(mode)
@@ -224,14 +231,14 @@ class Hook(BaseHook):
 
     def _add_facts(self, facts: Dict[str, Any]) -> None:
         """Facts about the step that is open."""
-        self._facts = {**self._facts, **facts}
+        if self._facts is None:
+            module = self._last_module()
+            self._facts = {} if module is None else self._usual_facts(module)
+        self._facts.update(facts)
         self._engine_hook.set_facts(self._facts)
 
     def _is_passive(self) -> bool:
         return guard.disable_smdebug or not self._is_open
-
-    def _captures_functions(self) -> bool:
-        return bool(self._options.get("capture_functional"))
 
     def _save_or_rescue(self, name: str, tensor: torch.Tensor) -> None:
         try:
@@ -244,7 +251,8 @@ class Hook(BaseHook):
 
     def _wants_optimizers(self) -> bool:
         """Whether somebody asked for what optimizers know: neither ``all`` nor a framework's default does."""
-        return any(name in self.include_collections for name in _ON_REQUEST)
+        included = self.include_collections
+        return _ON_REQUEST[0] in included or _ON_REQUEST[1] in included
 
     def _note_failure(self, where: str, error: Exception) -> None:
         guard.handle(error, where)
@@ -252,7 +260,7 @@ class Hook(BaseHook):
     # ---- steps; what is still on its way from another device belongs to the step that ends
 
     def _begin_step(self, mode: Optional[ModeKeys] = None) -> bool:
-        if self._copies:
+        if self._copies.is_busy:
             self._flush_copies()
         return super()._begin_step(mode)
 
