@@ -6,6 +6,8 @@
 #include "tornasole/c.h"
 
 NB_MODULE(_engine, module) {
+  // The hook of a script lives as long as the interpreter, which is no concern of its user.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The engine. Users import tornasole, not this.";
   module.attr("__version__") = tornasole_version();
   tornasole::python::bind_options(module);
