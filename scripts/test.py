@@ -209,19 +209,12 @@ def stage_tsan(stage):
         ctest(stage, "tsan", only="threads", without=("long",))
 
 
-def pytest(stage, environment, folders):
-    """Runs the Python tests of some folders in an environment, and counts each."""
-    folders = [folder for folder in folders if (ROOT / folder).is_dir()]
+def pytest(stage, environment, folder):
+    """Runs the Python tests of a folder in an environment, and counts each."""
     python = ROOT / ".venvs" / environment / "bin" / "python"
-    if not stage.run("scripts/env.sh", environment):
-        stage.skipped.append(f"{' '.join(folders)} (the environment {environment} cannot be made)")
-        return
-    report = LOGS / f"{stage.name}-{environment}.xml"
+    report = LOGS / f"{stage.name}-{environment}-{folder.replace('/', '-')}.xml"
     report.unlink(missing_ok=True)
-    stage.run(
-        *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}", *folders),
-        env={"TORNASOLE_TEST_ENVIRONMENT": environment},
-    )
+    stage.run(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}", folder)
     cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase")) if report.exists() else []
     for case in cases:
         name = f"{environment}: {case.get('classname')}.{case.get('name')}"
@@ -230,12 +223,16 @@ def pytest(stage, environment, folders):
         else:
             stage.count(name, case.find("failure") is None and case.find("error") is None)
     if not cases:
-        stage.failed.append(f"{environment}: no test ran")
+        stage.failed.append(f"{environment}: {folder}: no test ran")
 
 
 def stage_python(stage):
     for environment, folders in PYTHON_SUITES.items():
-        pytest(stage, environment, folders)
+        if not stage.run("scripts/env.sh", environment):
+            stage.skipped += [f"{folder} (the environment {environment} cannot be made)" for folder in folders]
+            continue
+        for folder in folders:
+            pytest(stage, environment, folder)
     # The Pythons of the table in pyproject.toml that are on this machine, besides the one of the environments.
     for version in ("3.10", "3.12", "3.13"):
         code = stage.exit_code("scripts/python_version.sh", version)
