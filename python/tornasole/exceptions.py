@@ -271,6 +271,7 @@ def _described(kind: str, message: str, details: dict) -> _Described | None:
     mode = ModeKeys(details.get("mode", ModeKeys.GLOBAL.value))
     match kind:
         case "bad_collection":
+            # The engine's message has the name between quotation marks.
             return InvalidCollectionConfiguration(message.split('"')[1] if message.count('"') > 1 else message)
         case "missing_collection_files":
             return MissingCollectionFiles()
