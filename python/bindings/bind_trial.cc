@@ -352,13 +352,10 @@ class PythonTrial {
     }));
   }
 
-  void wait_for_steps(const std::vector<std::int64_t>& steps, int mode, std::optional<double> timeout, double poll) {
+  void wait_for_steps(const std::vector<std::int64_t>& steps, int mode) {
     std::vector<ModeStep> wanted;
     for (const std::int64_t step : steps) wanted.push_back(mode_step(step, mode));
-    check(change([&](Trial& trial) -> Status {
-      if (Status set = trial.set_waiting(timeout, poll); !set) return set;
-      return trial.wait_for_steps(wanted);
-    }));
+    check(change([&](Trial& trial) { return trial.wait_for_steps(wanted); }));
   }
   void set_waiting(std::optional<double> timeout, double poll) {
     check(change([&](Trial& trial) { return trial.set_waiting(timeout, poll); }));
@@ -443,8 +440,7 @@ void bind_trial(nb::module_& module) {
            nb::arg("end_step") = nb::none(), nb::arg("fail_on_damage") = false, nb::arg("check") = false,
            nb::arg("cache") = false, nb::arg("timeout") = 300.0, nb::arg("poll") = 2.0, nb::arg("tick") = nb::none())
       .def("refresh", &PythonTrial::refresh)
-      .def("wait_for_steps", &PythonTrial::wait_for_steps, nb::arg("steps"), nb::arg("mode"),
-           nb::arg("timeout") = nb::none(), nb::arg("poll") = 2.0)
+      .def("wait_for_steps", &PythonTrial::wait_for_steps, nb::arg("steps"), nb::arg("mode"))
       .def("set_waiting", &PythonTrial::set_waiting, nb::arg("timeout").none(), nb::arg("poll"))
       .def_prop_ro("name", [](const PythonTrial& self) { return self.ask([](const Trial& t) { return t.name(); }); })
       .def_prop_ro("path", [](const PythonTrial& self) { return self.ask([](const Trial& t) { return t.path(); }); })

@@ -62,10 +62,8 @@ class Trial:
         self.cache = cache
         #: Whether questions load what was written since.
         self.dynamic_refresh = True
-        #: Seconds between two looks at the directory while something is waited for.
-        self.poll_interval = POLL_SECONDS
-        #: Seconds without a sign of life of the run after which a wait gives up; None: never.
-        self.timeout = timeout
+        self._poll_interval = POLL_SECONDS
+        self._timeout = timeout
         self._engine = _engine.Trial(
             path,
             name or "",
@@ -149,6 +147,26 @@ class Trial:
     def damage(self) -> list[tuple[str, int | None, str]]:
         """What was left out because it is damaged: path, offset in the file if known, and what is wrong."""
         return self._engine.damage()
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two looks at the directory while something is waited for; 2, and can be set."""
+        return self._poll_interval
+
+    @poll_interval.setter
+    def poll_interval(self, seconds: float) -> None:
+        self._engine.set_waiting(self._timeout, seconds)
+        self._poll_interval = seconds
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds without a sign of life of the run after which a wait gives up; None: never. Can be set."""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        self._engine.set_waiting(seconds, self._poll_interval)
+        self._timeout = seconds
 
     # --- New data -------------------------------------------------------------------------------------------------
 
@@ -285,8 +303,13 @@ class Trial:
         is over, :class:`StepNotYetAvailable` after ``timeout`` seconds without a sign of life (default: of the trial).
         """
         steps = [int(step) for step in required_steps]
-        timeout = self.timeout if timeout is None else timeout
-        self._engine.wait_for_steps(steps, self._mode_number(mode), timeout, self.poll_interval)
+        if timeout is not None:
+            self._engine.set_waiting(timeout, self._poll_interval)
+        try:
+            self._engine.wait_for_steps(steps, self._mode_number(mode))
+        finally:
+            if timeout is not None:
+                self._engine.set_waiting(self._timeout, self._poll_interval)
 
     # --- Collections ----------------------------------------------------------------------------------------------
 
