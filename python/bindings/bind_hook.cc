@@ -20,7 +20,6 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/log_queue.h"
-#include "bindings/model_of.h"
 #include "bindings/options_of.h"
 #include "bindings/python_errors.h"
 #include "tornasole/hook.h"
@@ -224,12 +223,10 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("save_output", &PythonHook::save_output)
       .def("save_many", &PythonHook::save_many)
       .def("save_tensor", &PythonHook::save_tensor)
-      .def("save_scalar", &PythonHook::save_scalar, nb::arg("name"), nb::arg("value").none(), nb::arg("sm_metric") = false,
-           nb::arg("timestamp") = nb::none())
+      .def("save_scalar", &PythonHook::save_scalar, nb::arg("name"), nb::arg("value").none(),
+           nb::arg("sm_metric") = false, nb::arg("timestamp") = nb::none())
       .def("set_mode", &PythonHook::set_mode)
       .def("prepare", &PythonHook::prepare)
-      .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
-      .def("set_facts", [](PythonHook& self, nb::handle facts) { self.hook().set_facts(facts_of(facts)); })
       .def("dump_flight_recorder", [](PythonHook& self) { self.hook().dump_flight_recorder(); })
       .def("close", &PythonHook::close)
       .def("fail", &PythonHook::fail, nb::arg("reason"))

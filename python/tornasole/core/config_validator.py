@@ -22,7 +22,7 @@ class ConfigValidator:
         """True if a hook may be made. An unsupported framework sets ``USE_SMDEBUG`` to False."""
         if self._create_hook and not is_framework_version_supported(self._framework_type):
             self._create_hook = False
-            get_logger().warning("this version of %s is not supported: USE_SMDEBUG is set to False", self._framework_type)
+            get_logger().warning("%s: not supported in this version; USE_SMDEBUG is set to False", self._framework_type)
             os.environ["USE_SMDEBUG"] = "False"
         return self._create_hook
 

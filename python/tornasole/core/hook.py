@@ -32,8 +32,8 @@ class BaseHook:
     ``save_config`` says when, ``reduction_config`` in what form, ``include_collections``, ``include_regex`` and
     ``save_all`` say what is saved besides what the framework always saves. ``include_workers`` is ``"one"`` or
     ``"all"``. ``dry_run`` decides and logs but writes nothing. Further options by keyword: ``worker``, ``fsync``,
-    ``when_full``, ``queue_bytes``, ``queue_wait_ms``, ``close_wait_s``, ``readable_by_smdebug``, ``resume``, ``shared``,
-    ``flush_on_signal``, ``honour_stop``, ``reduce_threads``, ``max_bytes_per_step``, ``max_bytes_per_run``,
+    ``when_full``, ``queue_bytes``, ``queue_wait_ms``, ``close_wait_s``, ``readable_by_smdebug``, ``resume``,
+    ``shared``, ``flush_on_signal``, ``honour_stop``, ``reduce_threads``, ``max_bytes_per_step``, ``max_bytes_per_run``,
     ``keep_steps``, ``flight_recorder_steps``, ``flight_recorder_bytes``, ``flight_recorder_raw``, ``derived``,
     ``capture_functional``, ``stable_names``.
 
@@ -139,7 +139,7 @@ class BaseHook:
         self.collection_manager: CollectionManager = manager
         manager.attach(self)
         if "default" not in self.include_collections and manager.get("default")._include_regex:
-            get_logger().warning("the collection default has patterns but is not saved: it is not in include_collections")
+            get_logger().warning("the collection default has patterns but is not in include_collections")
         self._seen_edits = -1
 
     @staticmethod
@@ -158,7 +158,7 @@ class BaseHook:
     def create_from_json_file(cls, json_file_path=None):
         """A hook from a configuration file.
 
-        ``json_file_path``, else the file that ``TORNASOLE_CONFIG_FILE_PATH`` or ``SMDEBUG_CONFIG_FILE_PATH`` names, else
+        ``json_file_path``, else what ``TORNASOLE_CONFIG_FILE_PATH`` or ``SMDEBUG_CONFIG_FILE_PATH`` names, else
         ``/opt/ml/input/config/debughookconfig.json``; FileNotFoundError if it is not there.
         """
         return cls(_config_file=_as_text(json_file_path) or "")
@@ -405,7 +405,7 @@ class BaseHook:
     # ---- what is saved now
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
-        """Whether a tensor would be saved in this step through that collection or any other. False before the first."""
+        """Whether a tensor would be saved in this step, through that collection or another. False before the first."""
         if self._engine_hook is None or guard.disable_smdebug or not self.prepared_collections:
             return False
         return self._engine_hook.should_save(tensor_name, collection_name)

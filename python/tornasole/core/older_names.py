@@ -14,8 +14,8 @@ def make_tornasole_hook(hook_class):
     class TornasoleHook(hook_class):
         """The hook under its older name, with the older order of arguments.
 
-        Without ``save_config`` every 100th step is saved; without ``include_collections`` weights, gradients, biases and
-        ``default`` are. ``worker`` replaces the computed name of the worker.
+        Without ``save_config`` every 100th step is saved; without ``include_collections`` weights, gradients, biases
+        and ``default`` are. ``worker`` replaces the computed name of the worker.
         """
 
         def __init__(

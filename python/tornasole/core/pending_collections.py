@@ -63,5 +63,5 @@ class FrameworkCollections:
             _pending.pop(self._hook_class._framework, None)
             return
         if hook.prepared_collections:
-            raise SMDebugRuntimeError("the collections cannot be reset once they are prepared, which the first step did")
+            raise SMDebugRuntimeError("the collections cannot be reset: the first step has prepared them")
         hook._reset_collections()

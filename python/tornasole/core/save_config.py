@@ -1,4 +1,4 @@
-"""When tensors are saved: :class:`SaveConfigMode` is the schedule of one mode, :class:`SaveConfig` one for each mode."""
+"""When tensors are saved: :class:`SaveConfigMode` is the schedule of one mode, :class:`SaveConfig` that of all."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class SaveConfig:
         if isinstance(obj, dict):
             return cls.from_dict(obj)
         raise SMDebugTypeError(
-            f"save_config: {obj!r} is not allowed; allowed: a SaveConfig, a SaveConfigMode, or a dict from a mode to one"
+            f"save_config: {obj!r} is not allowed; allowed: a SaveConfig, a SaveConfigMode, or a dict of modes"
         )
 
     def _plain(self) -> dict[int, tuple]:

@@ -36,7 +36,7 @@ class FRAMEWORK(Enum):
 
 
 def make_numpy_array(x: Any):
-    """A number, text, list, tuple, NumPy array or tensor on the processor as a NumPy array; TypeError-kind otherwise."""
+    """A number, text, list, tuple, NumPy array or tensor as a NumPy array; a TypeError for anything else."""
     import numpy
 
     if isinstance(x, numpy.ndarray):
@@ -49,7 +49,7 @@ def make_numpy_array(x: Any):
         return numpy.array(x)
     if hasattr(x, "detach"):
         return x.detach().cpu().numpy()
-    raise SMDebugTypeError(f"a {type(x).__name__} cannot be made an array; allowed: numbers, texts, lists, arrays, tensors")
+    raise SMDebugTypeError(f"a {type(x).__name__} cannot be made an array; allowed: numbers, texts, lists, tensors")
 
 
 def validate_custom_tensor_value(tensor_value: Any, make_numpy_fn) -> bool:

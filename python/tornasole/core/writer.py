@@ -49,7 +49,7 @@ class FileWriter:
             self._path = self._writer.path
         return self._writer
 
-    def write_tensor(self, tdata, tname, write_index=True, mode=ModeKeys.GLOBAL, mode_step=None, timestamp=None) -> None:
+    def write_tensor(self, tdata, tname, write_index=True, mode=ModeKeys.GLOBAL, mode_step=None, timestamp=None):
         """Writes a value: an array, or what can be made one."""
         self._open(mode, mode_step).write(tname, make_numpy_array(tdata), timestamp)
 

@@ -65,7 +65,8 @@ def test_older_spellings():
 def test_json_and_equality():
     collection = Collection("c", ["a"], ["y", "x"], ReductionConfig(["min"]), SaveConfig(save_interval=3), False)
     fields = json.loads(collection.to_json())
-    assert list(fields) == ["name", "include_regex", "tensor_names", "reduction_config", "save_config", "save_histogram"]
+    configs = ["reduction_config", "save_config", "save_histogram"]
+    assert list(fields) == ["name", "include_regex", "tensor_names", *configs]
     assert fields["tensor_names"] == ["x", "y"]
     assert Collection.from_json(collection.to_json()) == collection
     assert len({collection, Collection("c")}) == 2 and hash(collection) == hash(Collection("c"))
@@ -129,7 +130,8 @@ def test_the_schedule_of_a_collection_is_a_copy_of_the_hooks(hook_class, tmp_pat
 
 
 def test_after_preparation_collections_show_what_applies(hook_class, tmp_path):
-    hook = hook_class(tmp_path / "run", save_config=SaveConfig(save_interval=7), reduction_config=ReductionConfig(["min"]))
+    schedule, form = SaveConfig(save_interval=7), ReductionConfig(["min"])
+    hook = hook_class(tmp_path / "run", save_config=schedule, reduction_config=form)
     losses = hook.get_collection("losses")
     losses.reduction_config = ReductionConfig(["max"])
     hook.get_collection("weights").save_config = {modes.EVAL: SaveConfigMode(save_interval=2)}
@@ -207,7 +209,8 @@ def test_adding_and_asking(hook_class, tmp_path):
 
 
 def test_should_save_tensor_or_collection(hook_class, tmp_path):
-    hook = hook_class(tmp_path / "run", include_collections=["weights", "gradients"], save_config=SaveConfig(save_steps=[1], save_interval=9))
+    schedule = SaveConfig(save_steps=[1], save_interval=9)
+    hook = hook_class(tmp_path / "run", include_collections=["weights", "gradients"], save_config=schedule)
     assert hook.should_save_tensor_or_collection("fc.weight", "weights") is False, "not before preparation"
     hook._begin_step(modes.TRAIN)
     assert hook.should_save_tensor_or_collection("fc.weight", "weights") is True

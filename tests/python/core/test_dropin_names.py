@@ -89,7 +89,12 @@ def test_a_published_step_is_not_replaced(tmp_path):
 
 @pytest.mark.parametrize(
     "path, answer",
-    [("a/b", (False, None, None)), ("s3://a/b/c", (True, "a", "b/c")), ("s3://a", (True, "a", "")), ("s3://a/", (True, "a", ""))],
+    [
+        ("a/b", (False, None, None)),
+        ("s3://a/b/c", (True, "a", "b/c")),
+        ("s3://a", (True, "a", "")),
+        ("s3://a/", (True, "a", "")),
+    ],
 )
 def test_s3_paths(path, answer):
     from smdebug.core.utils import is_s3

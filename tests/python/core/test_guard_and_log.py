@@ -97,7 +97,8 @@ LOGGED = [
 @pytest.mark.parametrize("what, variables, out, err", LOGGED, ids=[row[0] for row in LOGGED])
 def test_log_variables(what, variables, out, err, tmp_path):
     environment = {**os.environ, "SMDEBUG_LOG_CONTEXT": "here", "SMDEBUG_LOG_PATH": str(tmp_path / "log"), **variables}
-    done = subprocess.run([sys.executable, "-c", LOG_SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", LOG_SCRIPT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     words = [[line.rsplit(" ", 1)[-1] for line in text.splitlines()] for text in (done.stdout, done.stderr)]
     assert words == [out, err]
     assert all(" here " in line for line in done.stdout.splitlines())

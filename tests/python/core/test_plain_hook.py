@@ -83,7 +83,8 @@ def test_sagemaker_job_has_a_default_directory(hook_class, monkeypatch):
 
 
 def test_options_reach_the_engine(hook_class, tmp_path):
-    hook = hook_class(tmp_path / "run", queue_bytes=1 << 20, fsync="step", when_full="block", close_wait_s=2, worker="w1")
+    given = {"queue_bytes": 1 << 20, "fsync": "step", "when_full": "block", "close_wait_s": 2, "worker": "w1"}
+    hook = hook_class(tmp_path / "run", **given)
     options = hook._engine_hook.options()
     assert (options["queue_bytes"], options["fsync"], options["when_full"]) == (1 << 20, "step", "block")
     assert options["close_wait_s"] == 2.0 and hook.worker == "w1"
@@ -306,7 +307,8 @@ def test_switched_off_by_the_environment(hook_class, tmp_path):
     )
     for value, is_off in (("0", True), ("False", True), ("off", True), ("1", False), ("perhaps", False)):
         environment = {**os.environ, "USE_SMDEBUG": value, "SMDEBUG_LOG_LEVEL": "off"}
-        done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == str(is_off), value
 
 

@@ -1,0 +1,210 @@
+// What a front end asks of a hook: collections as data, the options in effect, a rank that is known late.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "capture/hook_fixture.h"
+#include "tornasole/step_writer.h"
+
+namespace tornasole::capture {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+const std::vector<double> kValue = {1, 2};
+
+class FrontEnd : public HookFixture {};
+
+TEST_F(FrontEnd, ACollectionIsMadeWhatItsDescriptionSays) {
+  Hook hook = open({.include_collections = {"mine"}, .framework = Framework::kPytorch});
+  const CollectionConfig config{.name = "mine",
+                                .include_regex = {"relu"},
+                                .exclude_regex = {"2"},
+                                .tensor_names = {"by_hand"},
+                                .reduction_config = ReductionConfig{.norms = {"l2"}},
+                                .save_config = SaveConfig{.modes = {{Mode::kTrain, {.save_interval = 2}}}},
+                                .save_histogram = false};
+  ASSERT_TRUE(hook.set_collection(config));
+  const auto told = hook.collection_config("mine");
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->include_regex, config.include_regex);
+  EXPECT_EQ(told->tensor_names, config.tensor_names);
+  EXPECT_EQ(told->reduction_config, config.reduction_config);
+  EXPECT_EQ(told->save_config->modes.size(), 1U) << "modes that were not named stay unset until the first step";
+  hook.begin_step(Mode::kTrain).save("relu1", kValue);
+  hook.begin_step(Mode::kTrain).save("relu1", kValue);
+  EXPECT_EQ(hook.collection_config("mine")->save_config->modes.size(), 4U);
+  EXPECT_THAT(hook.tensor_names("mine"), ElementsAre("by_hand", "relu1"));
+  EXPECT_THAT(hook.collection_config("mine")->tensor_names, ElementsAre("by_hand"))
+      << "matched names are not given ones";
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(0), ElementsAre("smdebug/reductions/l2/relu1"));
+  EXPECT_THAT(names_at(1), IsEmpty());
+}
+
+TEST_F(FrontEnd, ADescriptionThatIsNotAllowedChangesNothing) {
+  Hook hook = open({});
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"a"}}));
+  const Status bad = hook.set_collection({.name = "mine", .include_regex = {"("}});
+  EXPECT_EQ(bad.error().kind, ErrorKind::kValue);
+  EXPECT_FALSE(hook.set_collection({.name = ""}));
+  EXPECT_THAT(hook.collection_config("mine")->include_regex, ElementsAre("a"));
+  EXPECT_EQ(hook.collection_config("nowhere").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(FrontEnd, APatternTakenBackTakesItsNamesAlongAndGivenOnesStay) {
+  Hook hook = open({.save_config = {.save_interval = 1}, .include_collections = {"mine"}});
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"relu"}}));
+  hook.begin_step().save("relu1", kValue);
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"conv"}, .tensor_names = {"relu1"}}));
+  hook.begin_step().save("relu2", kValue);
+  EXPECT_THAT(hook.tensor_names("mine"), ElementsAre("relu1"));
+}
+
+TEST_F(FrontEnd, ResettingIsForTheTimeBeforeTheFirstStep) {
+  Hook hook = open({.include_collections = {"mine"}, .framework = Framework::kPytorch});
+  hook.collection("mine");
+  ASSERT_TRUE(hook.collection("weights").include("x"));
+  ASSERT_TRUE(hook.reset_collections());
+  EXPECT_THAT(hook.collection_names(), ElementsAre("all", "default", "weights", "biases", "gradients", "losses"));
+  EXPECT_EQ(hook.collection_config("weights")->include_regex.size(), 1U);
+  hook.begin_step().end();
+  EXPECT_EQ(hook.reset_collections().error().kind, ErrorKind::kRuntime);
+}
+
+TEST_F(FrontEnd, WhatIsSavedAndWhatIsDueCanBeAsked) {
+  Hook hook = open(
+      {.save_config = {.save_interval = 2}, .include_collections = {"gradients"}, .framework = Framework::kPytorch});
+  EXPECT_FALSE(hook.should_save("gradient/w", "losses")) << "nothing before the first step";
+  hook.begin_step(Mode::kTrain).end();
+  EXPECT_THAT(hook.saved_collections(), UnorderedElementsAre("gradients", "losses"));
+  EXPECT_THAT(hook.due_collections(), UnorderedElementsAre("gradients", "losses"));
+  EXPECT_TRUE(hook.should_save("dense/kernel:0", "gradients"));
+  EXPECT_TRUE(hook.should_save("Loss_output_0", "weights")) << "another collection that is due takes it";
+  EXPECT_FALSE(hook.should_save("relu", "losses"));
+  hook.begin_step(Mode::kEval).end();
+  EXPECT_THAT(hook.due_collections(), ElementsAre("losses")) << "no gradients in evaluation";
+  hook.begin_step(Mode::kTrain).end();
+  EXPECT_THAT(hook.due_collections(), IsEmpty());
+}
+
+TEST_F(FrontEnd, ChangedDefaultsAreThoseOfCollectionsPreparedLater) {
+  Hook hook = open({.include_collections = {"weights"}, .framework = Framework::kPytorch});
+  ASSERT_TRUE(hook.set_save_config({.save_interval = 1}));
+  ASSERT_TRUE(hook.set_reduction_config({.reductions = {"min"}}));
+  hook.include_collection("biases");
+  EXPECT_FALSE(hook.set_save_config({.save_interval = 0}));
+  hook.begin_step().save("fc.weight", kValue);
+  hook.begin_step().save("fc.bias", kValue);
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(0), ElementsAre("smdebug/reductions/min/fc.weight"));
+  EXPECT_THAT(names_at(1), ElementsAre("smdebug/reductions/min/fc.bias"));
+}
+
+TEST_F(FrontEnd, TheOptionsInEffectAreComplete) {
+  Hook hook =
+      open({.include_regex = {"relu"}, .framework = Framework::kPytorch, .fsync = "3s", .queue_bytes = 1 << 20});
+  const HookOptions options = hook.options();
+  EXPECT_EQ(options.save_config.modes.at(Mode::kEval).save_interval, 500);
+  EXPECT_TRUE(options.reduction_config->save_raw_tensor);
+  EXPECT_THAT(options.include_collections, UnorderedElementsAre("default", "losses"));
+  EXPECT_EQ(options.fsync, "3s");
+  EXPECT_EQ(options.queue_bytes, 1 << 20);
+  EXPECT_EQ(options.worker, "worker_0");
+  EXPECT_EQ(hook.training_run(), 0);
+}
+
+TEST_F(FrontEnd, ARankThatIsKnownLateNamesTheWorker) {
+  Hook hook = open({.save_all = true});
+  ASSERT_TRUE(hook.set_worker(0, 1));
+  EXPECT_EQ(hook.set_worker(2, 2).error().kind, ErrorKind::kValue);
+  ASSERT_TRUE(hook.set_worker(1, 2));
+  EXPECT_EQ(hook.worker(), "worker_1");
+  hook.begin_step().save("x", kValue);
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(0), IsEmpty()) << "only the chief writes";
+}
+
+TEST_F(FrontEnd, WhatWasQueuedBeforeTheRankWasKnownIsWritten) {
+  Hook hook = open({.save_all = true});
+  hook.save_scalar("early", 1);
+  ASSERT_TRUE(hook.set_worker(0, 2));
+  hook.begin_step().save("x", kValue);
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(0), UnorderedElementsAre("scalar/early", "x"));
+}
+
+TEST_F(FrontEnd, ARankMayTurnOutToBeTheChiefsButNotAfterAWrite) {
+  Hook hook = open({.save_all = true, .rank = 1, .world_size = 2});
+  ASSERT_TRUE(hook.set_worker(0, 2));
+  hook.begin_step().save("x", kValue);
+  const Status late = hook.set_worker(1, 2);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::kRuntime);
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(0), ElementsAre("x"));
+}
+
+TEST_F(FrontEnd, AnInterruptedStepIsMarkedPartial) {
+  Hook hook = open({.save_all = true});
+  StepScope step = hook.begin_step();
+  step.save("x", kValue);
+  step.end_partial();
+  ASSERT_TRUE(hook.close());
+  EXPECT_TRUE(read_steps(*store_).at(0).index.is_partial);
+}
+
+TEST_F(FrontEnd, StrictFailuresCanBeKeptForTheFrontEnd) {
+  ASSERT_EQ(setenv("TORNASOLE_STRICT", "1", 1), 0);
+  EXPECT_TRUE(is_strict());
+  Hook hook = open({.abort_if_strict = false});
+  EXPECT_FALSE(hook.first_error());
+  hook.begin_step(Mode::kGlobal, GlobalStep{-4}).end();
+  ASSERT_EQ(unsetenv("TORNASOLE_STRICT"), 0);
+  ASSERT_TRUE(hook.first_error());
+  EXPECT_THAT(hook.first_error()->message, HasSubstr("-4"));
+}
+
+TEST(WithoutAHook, CollectionsSchedulesAndPatterns) {
+  EXPECT_EQ(collections_of(Framework::kPytorch).size(), 6U);
+  EXPECT_THAT(saved_collections_of(Framework::kXgboost), ElementsAre("metrics"));
+  EXPECT_THAT(new_collection(Framework::kPytorch, "mine").include_regex, IsEmpty());
+  EXPECT_THAT(new_collection(Framework::kPytorch, "optimizer_variables").include_regex, Contains("^optimizer_state/"));
+  EXPECT_TRUE(should_save_step({.save_interval = 4, .end_step = 10, .save_steps = {{600, 3}}}, 3));
+  EXPECT_FALSE(should_save_step({.save_interval = 4, .end_step = 10}, 12));
+  EXPECT_FALSE(should_save_step({.end_step = 0, .save_steps = {{5}}}, 5));
+  EXPECT_TRUE(*finds_match("rel*", "my_relu"));
+  EXPECT_FALSE(*finds_match("^relu", "my_relu"));
+  EXPECT_FALSE(finds_match("(", "x"));
+}
+
+TEST(StepWriterTest, AStepWrittenByHandCanBeReadAndIsNotReplaced) {
+  const std::string directory = ::testing::TempDir() + "step_writer_test";
+  std::filesystem::remove_all(directory);
+  const auto write = [&]() -> Status {
+    auto step = StepWriter::open({.trial_dir = directory, .step = {7}, .mode = Mode::kTrain, .mode_step = 3});
+    EXPECT_TRUE(step) << step.error().message;
+    EXPECT_THAT(step->path(), HasSubstr("000000000007_worker_0.tfevents"));
+    EXPECT_TRUE(step->write("x", TensorView::of(kValue)));
+    EXPECT_TRUE(step->write_shape("seen", Shape{2, 3}));
+    return step->close();
+  };
+  EXPECT_TRUE(write());
+  EXPECT_FALSE(write());
+  EXPECT_FALSE(*has_ended(directory));
+  EXPECT_TRUE(mark_ended(directory));
+  EXPECT_TRUE(mark_ended(directory)) << "twice is no error";
+  EXPECT_TRUE(*has_ended(directory));
+  EXPECT_FALSE(StepWriter::open({.trial_dir = directory, .worker = "a b"}));
+  EXPECT_FALSE(StepWriter::open({.trial_dir = directory, .step = {-1}}));
+}
+
+}  // namespace
+}  // namespace tornasole::capture
