@@ -60,7 +60,7 @@ TEST_F(FrontEnd, ADescriptionThatIsNotAllowedChangesNothing) {
 }
 
 TEST_F(FrontEnd, APatternTakenBackTakesItsNamesAlongAndGivenOnesStay) {
-  Hook hook = open({.include_collections = {"mine"}, .save_config = {.save_interval = 1}});
+  Hook hook = open({.save_config = {.save_interval = 1}, .include_collections = {"mine"}});
   ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"relu"}}));
   hook.begin_step().save("relu1", kValue);
   ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"conv"}, .tensor_names = {"relu1"}}));
@@ -122,16 +122,23 @@ TEST_F(FrontEnd, TheOptionsInEffectAreComplete) {
 }
 
 TEST_F(FrontEnd, ARankThatIsKnownLateNamesTheWorker) {
-  Hook hook = open({.save_all = true, .include_workers = IncludeWorkers::kAll});
-  hook.save_scalar("early", 1);  // its name must outlive the change
+  Hook hook = open({.save_all = true});
   ASSERT_TRUE(hook.set_worker(0, 1));
   EXPECT_EQ(hook.set_worker(2, 2).error().kind, ErrorKind::kValue);
-  Hook other = open({.save_all = true});
-  ASSERT_TRUE(other.set_worker(1, 2));
-  EXPECT_EQ(other.worker(), "worker_1");
-  other.begin_step().save("x", kValue);
-  ASSERT_TRUE(other.close());
+  ASSERT_TRUE(hook.set_worker(1, 2));
+  EXPECT_EQ(hook.worker(), "worker_1");
+  hook.begin_step().save("x", kValue);
+  ASSERT_TRUE(hook.close());
   EXPECT_THAT(names_at(0), IsEmpty()) << "only the chief writes";
+}
+
+TEST_F(FrontEnd, WhatWasQueuedBeforeTheRankWasKnownIsWritten) {
+  Hook hook = open({.save_all = true});
+  hook.save_scalar("early", 1);
+  ASSERT_TRUE(hook.set_worker(0, 2));
+  hook.begin_step().save("x", kValue);
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(0), UnorderedElementsAre("scalar/early", "x"));
 }
 
 TEST_F(FrontEnd, ARankMayTurnOutToBeTheChiefsButNotAfterAWrite) {
