@@ -20,6 +20,7 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/log_queue.h"
+#include "bindings/model_of.h"
 #include "bindings/options_of.h"
 #include "bindings/python_errors.h"
 #include "tornasole/hook.h"
