@@ -29,17 +29,13 @@ struct RunIdentity {
   std::string worker = "worker_0";  // as in file names
   bool is_chief = true;
   std::int64_t writer_count = 1;  // workers that write: 1, or the world size with include_workers=all
-  format::ProcessIdentity process = {};
+  ProcessIdentity process = {};
   std::string run_id = {};    // random, 32 hex digits; others than the chief adopt the chief's
   double start_time = 0;      // of the hook, seconds since 1970
   bool resume = false;        // resume=True, or a checkpoint state was found
   bool in_sagemaker = false;  // no end marker
 };
 
-// This process, as the health and claim files name it.
-format::ProcessIdentity this_process();
-// Alive on this host with that start time; nothing if it runs on another host.
-std::optional<bool> is_process_alive(const format::ProcessIdentity& process);
 std::string make_run_id();
 
 struct Survey;  // capture/run_occupancy.h

@@ -35,9 +35,9 @@ Result<Others> look_around(store::Store& store, std::string_view own) {
     if (entry.path == own || entry.status.is_directory || !is_announcement(entry.path)) continue;
     const auto text = store.read_all(entry.path, kMaxClaimBytes);
     if (!text.ok() && text.error().code == ErrorCode::kNotFound) continue;  // taken back since the listing
-    const auto owner = text.ok() ? format::decode_claim(*text) : Result<format::ProcessIdentity>(text.error());
+    const auto owner = text.ok() ? format::decode_claim(*text) : Result<ProcessIdentity>(text.error());
     // One that cannot be read may be on its way; it is believed for as long as a silent process is.
-    const format::ProcessIdentity unknown{.host = "?"};
+    const ProcessIdentity unknown{.host = "?"};
     const Liveness liveness = judge(owner.ok() ? *owner : unknown, entry.status.modified_s, kSilenceSeconds, time);
     if (liveness == Liveness::kDead) {
       others.dead.push_back(entry.path);
@@ -66,7 +66,7 @@ SetUpLock::~SetUpLock() {
   }
 }
 
-Result<SetUpLock> SetUpLock::acquire(store::Store* store, const format::ProcessIdentity& self, const Sleep& sleep) {
+Result<SetUpLock> SetUpLock::acquire(store::Store* store, const ProcessIdentity& self, const Sleep& sleep) {
   Others others;
   int attempt = 0;
   while (attempt < kTries) {

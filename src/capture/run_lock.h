@@ -23,7 +23,7 @@ namespace tornasole::capture {
 class SetUpLock {
  public:
   // kInvalid, with the name of the other process, if it does not get its turn within 10 s of `sleep`.
-  static Result<SetUpLock> acquire(store::Store* store, const format::ProcessIdentity& self, const Sleep& sleep);
+  static Result<SetUpLock> acquire(store::Store* store, const ProcessIdentity& self, const Sleep& sleep);
   ~SetUpLock();
   SetUpLock(SetUpLock&& other) noexcept : store_(other.store_), path_(std::move(other.path_)) { other.path_.clear(); }
   SetUpLock(const SetUpLock&) = delete;

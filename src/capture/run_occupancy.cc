@@ -39,7 +39,7 @@ struct Writers {
   double last_heartbeat = -1;
   std::vector<Suspect> suspects = {};
 
-  void note(Liveness liveness, const format::ProcessIdentity& process, const Suspect& sign,
+  void note(Liveness liveness, const ProcessIdentity& process, const Suspect& sign,
             const std::vector<Suspect>& presumed_dead) {
     has_traces = true;
     const bool was_watched = std::any_of(presumed_dead.begin(), presumed_dead.end(),
@@ -155,7 +155,7 @@ Result<bool> has_run_files(store::Store& store) {
   return false;
 }
 
-std::string describe(const format::ProcessIdentity& process) {
+std::string describe(const ProcessIdentity& process) {
   return fmt::format("process {} on host {}", process.pid, printable(std::string_view(process.host).substr(0, 255)));
 }
 
@@ -172,7 +172,7 @@ double silence_limit_s(const format::Health& health) {
   return std::isfinite(limit) ? std::clamp(limit, kMinSilenceSeconds, kMaxSilenceSeconds) : kMinSilenceSeconds;
 }
 
-Liveness judge(const format::ProcessIdentity& process, double modified_s, double limit_s, StoreTime& time) {
+Liveness judge(const ProcessIdentity& process, double modified_s, double limit_s, StoreTime& time) {
   if (const auto is_alive = is_process_alive(process)) return *is_alive ? Liveness::kAlive : Liveness::kDead;
   const auto now_s = time.now_s();
   // Both times are the store's own, so one far in the future is no better sign of life than one far in the past.

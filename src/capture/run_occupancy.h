@@ -48,7 +48,7 @@ class StoreTime {
   bool is_asked_ = false;
   std::optional<double> now_s_ = {};
 };
-Liveness judge(const format::ProcessIdentity& process, double modified_s, double silence_limit_s, StoreTime& time);
+Liveness judge(const ProcessIdentity& process, double modified_s, double silence_limit_s, StoreTime& time);
 Liveness judge(const HealthFile& file, StoreTime& time);
 // Six heartbeats, which is 60 s on a disk; what a file claims is kept between 60 s and 360 s.
 double silence_limit_s(const format::Health& health);
@@ -68,7 +68,7 @@ struct Survey {
 };
 
 struct SurveyOptions {
-  const format::ProcessIdentity* self = nullptr;  // with own_run_id: what this run itself wrote is nobody's
+  const ProcessIdentity* self = nullptr;  // with own_run_id: what this run itself wrote is nobody's
   std::string_view own_run_id = {};
   std::vector<Suspect> presumed_dead = {};  // watched long enough; they count again if they change
 };
@@ -84,6 +84,6 @@ Result<bool> has_run_files(store::Store& store);
 // Highest step with an index file, over all workers; -1 if there is none. `before_s`: only files older than that.
 Result<std::int64_t> last_published_step(store::Store& store, std::optional<double> before_s = {});
 
-std::string describe(const format::ProcessIdentity& process);
+std::string describe(const ProcessIdentity& process);
 
 }  // namespace tornasole::capture

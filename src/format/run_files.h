@@ -10,18 +10,11 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/process.h"
 #include "tornasole/mode.h"
 #include "tornasole/result.h"
 
 namespace tornasole::format {
-
-// Which process: enough to tell whether it still lives.
-struct ProcessIdentity {
-  std::string host = {};
-  std::int64_t pid = 0;
-  std::int64_t start = 0;  // of the process, in clock ticks since boot (/proc/<pid>/stat, field 22)
-  bool operator==(const ProcessIdentity&) const = default;
-};
 
 enum class RunState { kRunning, kEnded, kFailed };
 

@@ -47,7 +47,7 @@ Status refuse_live_writers(store::Store& store) {
   TORNASOLE_TRY(const auto files, capture::read_health_files(store));
   for (const capture::HealthFile& file : files) {
     const bool runs = file.health && file.health->state == format::RunState::kRunning;
-    if (runs && capture::is_process_alive(file.health->process).value_or(false)) {
+    if (runs && is_process_alive(file.health->process).value_or(false)) {
       return live_error(store, capture::describe(file.health->process));
     }
   }
@@ -182,7 +182,7 @@ Result<RepairReport> repair(store::Store& store, const RepairOptions& options) {
   std::optional<capture::SetUpLock> lock;
   if (store.capabilities().can_claim) {
     const capture::Sleep sleep = options.sleep ? options.sleep : capture::Sleep(really_sleep);
-    TORNASOLE_TRY(capture::SetUpLock held, capture::SetUpLock::acquire(&store, capture::this_process(), sleep));
+    TORNASOLE_TRY(capture::SetUpLock held, capture::SetUpLock::acquire(&store, this_process(), sleep));
     lock.emplace(std::move(held));
   }
   TORNASOLE_TRY(const capture::Survey again, capture::survey(store, survey_options));

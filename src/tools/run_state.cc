@@ -10,7 +10,7 @@ namespace tornasole::tools {
 namespace {
 
 bool is_alive(const capture::HealthFile& file, const Clock& clock) {
-  if (const auto alive = capture::is_process_alive(file.health->process)) return *alive;
+  if (const auto alive = is_process_alive(file.health->process)) return *alive;
   return std::abs(clock.wall_seconds() - file.status.modified_s) <= capture::silence_limit_s(*file.health);
 }
 

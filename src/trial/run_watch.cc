@@ -24,7 +24,7 @@ double silence_limit_s(const format::Health& health) {
   return std::isfinite(limit) ? std::clamp(limit, kDefault, kLongest) : kDefault;
 }
 
-std::string describe(const format::ProcessIdentity& process) {
+std::string describe(const ProcessIdentity& process) {
   return fmt::format("process {} on host {}", process.pid, printable(std::string_view(process.host).substr(0, 255)));
 }
 

@@ -3,17 +3,21 @@
 // RunWatch: does the run still go on? Looks at the end marker and the health files of the workers, all of them
 // untrusted, and remembers when each last gave a sign of life by the reader's own clock.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "format/run_files.h"
 #include "store/store.h"
 #include "tornasole/trial.h"
-#include "trial/writer_process.h"
 
 namespace tornasole::trial {
+
+// Whether the process that wrote a health file is still alive; nothing if it runs on another host.
+using ProcessProbe = std::function<std::optional<bool>(const ProcessIdentity& process)>;
 
 class RunWatch {
  public:

@@ -41,7 +41,7 @@ TrialState::TrialState(TrialSettings settings, TrialDependencies dependencies)
       clock_(dependencies.clock != nullptr ? *dependencies.clock : system_clock()),
       sleep_(dependencies.sleep ? std::move(dependencies.sleep) : really_sleep),
       threads_(dependencies.threads),
-      watch_(&clock_, dependencies.probe ? std::move(dependencies.probe) : probe_process),
+      watch_(&clock_, dependencies.probe ? std::move(dependencies.probe) : is_process_alive),
       discoverer_(settings_.range) {}
 
 Result<std::unique_ptr<TrialState>> TrialState::open(TrialSettings settings, TrialDependencies dependencies) {

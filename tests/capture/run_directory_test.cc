@@ -23,7 +23,7 @@ TEST(Process, ThisOneIsAliveUntilItIsNot) {
   EXPECT_EQ(is_process_alive(remote_process()), std::nullopt);
   LiveProcess child;
   EXPECT_EQ(is_process_alive(child.identity()), true);
-  format::ProcessIdentity reused = child.identity();
+  ProcessIdentity reused = child.identity();
   reused.start -= 1;
   EXPECT_EQ(is_process_alive(reused), false) << "the same number, but another process";
   child.kill_without_collecting();

@@ -215,8 +215,7 @@ TEST(RunMove, WhatStandsInTheWayGoesToTheNextAttempt) {
 
 // ---- several workers
 
-RunIdentity worker(const World& world, int rank, std::int64_t count,
-                   const format::ProcessIdentity& process = this_process()) {
+RunIdentity worker(const World& world, int rank, std::int64_t count, const ProcessIdentity& process = this_process()) {
   RunIdentity identity = world.identity(process);
   identity.worker = "worker_" + std::to_string(rank);
   identity.is_chief = rank == 0;

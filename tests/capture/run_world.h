@@ -72,7 +72,7 @@ class LiveProcess {
   LiveProcess(const LiveProcess&) = delete;
   LiveProcess& operator=(const LiveProcess&) = delete;
 
-  const format::ProcessIdentity& identity() const { return identity_; }
+  const ProcessIdentity& identity() const { return identity_; }
   void kill_without_collecting() const { kill(pid_, SIGKILL); }
   void kill_and_collect() {
     if (pid_ <= 0) return;
@@ -83,15 +83,15 @@ class LiveProcess {
 
  private:
   pid_t pid_ = 0;
-  format::ProcessIdentity identity_;
+  ProcessIdentity identity_;
 };
 
-inline format::ProcessIdentity dead_process() {
+inline ProcessIdentity dead_process() {
   LiveProcess process;
   process.kill_and_collect();
   return process.identity();
 }
-inline format::ProcessIdentity remote_process() { return {.host = "elsewhere", .pid = 4711, .start = 99}; }
+inline ProcessIdentity remote_process() { return {.host = "elsewhere", .pid = 4711, .start = 99}; }
 
 class World {
  public:
@@ -133,7 +133,7 @@ class World {
       ASSERT_EQ(utimensat(AT_FDCWD, (root() + "/" + path).c_str(), times, 0), 0);
     }
   }
-  void put_health(const std::string& worker, const format::ProcessIdentity& process, double age_s = 0,
+  void put_health(const std::string& worker, const ProcessIdentity& process, double age_s = 0,
                   format::RunState state = format::RunState::kRunning, const std::string& run_id = "old") {
     format::Health health{.process = process, .state = state, .run_id = run_id};
     health.heartbeat = clock.wall_s - age_s;
@@ -144,7 +144,7 @@ class World {
     put(format::index_path(step, worker), "index of " + std::to_string(step), age_s);
   }
   // What a killed run leaves: two steps, a third under way, its claim and its health.
-  void put_dead_run(const format::ProcessIdentity& process) {
+  void put_dead_run(const ProcessIdentity& process) {
     put(format::collections_path("worker_0"), "collections", 100);
     put_step(3);
     put_step(1007);
@@ -165,7 +165,7 @@ class World {
     return paths;
   }
 
-  RunIdentity identity(const format::ProcessIdentity& process = this_process()) const {
+  RunIdentity identity(const ProcessIdentity& process = this_process()) const {
     RunIdentity identity;
     identity.process = process;
     identity.run_id = make_run_id();

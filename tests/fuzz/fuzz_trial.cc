@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                    config::Environment(std::map<std::string, std::string>()),
                                    {.store = files.share(),
                                     .sleep = [](double) {},
-                                    .probe = [](const format::ProcessIdentity&) { return std::optional<bool>(true); },
+                                    .probe = [](const ProcessIdentity&) { return std::optional<bool>(true); },
                                     .threads = 1});
     if (!trial.ok()) {
       FUZZ_CHECK(!trial.error().message.empty());

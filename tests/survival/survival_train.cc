@@ -94,7 +94,8 @@ class Log {
   int file_;
 };
 
-void save_tensors(StepScope& step, long number, long tensors, std::size_t count, long threads) {
+// Without a step, as a bare run does, the values are only made: that is work of the training.
+void save_tensors(StepScope* step, long number, long tensors, std::size_t count, long threads) {
   const auto save_from = [&](long first) {
     for (long tensor = first; tensor < tensors; tensor += threads) {
       std::string name;
@@ -104,7 +105,7 @@ void save_tensors(StepScope& step, long number, long tensors, std::size_t count,
         name = "t" + std::to_string(tensor);
         value = expected_value(number, tensor, count);
       }
-      step.save(name, value);
+      if (step != nullptr) step->save(name, value);
     }
   };
   if (threads == 1) return save_from(0);
@@ -152,12 +153,13 @@ void train(const Arguments& arguments, Training& training, Hook* hook, const Log
   for (long number = first; number < first + steps; ++number) {
     if (hook != nullptr) {
       auto step = hook->begin_step(Mode::kTrain);
-      save_tensors(step, step.global_step(), tensors, count, threads);
+      save_tensors(&step, step.global_step(), tensors, count, threads);
       if (number == end_step && end != "exception") end_early(end);
       if (think.count() > 0) std::this_thread::sleep_for(think);
       training.step(number);
       if (number == end_step) end_early(end);
     } else {
+      save_tensors(nullptr, number, tensors, count, threads);
       if (think.count() > 0) std::this_thread::sleep_for(think);
       training.step(number);
     }

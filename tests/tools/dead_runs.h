@@ -24,13 +24,13 @@ inline Files files_of(store::Store& store) {
   return files;
 }
 
-inline format::ProcessIdentity dead_process() {
-  format::ProcessIdentity process = capture::this_process();
+inline ProcessIdentity dead_process() {
+  ProcessIdentity process = this_process();
   process.start += 1;  // the same number, but of another process that was before
   return process;
 }
 
-inline void write_health(MadeTrial& trial, const format::ProcessIdentity& process,
+inline void write_health(MadeTrial& trial, const ProcessIdentity& process,
                          format::RunState state = format::RunState::kRunning, const std::string& worker = "worker_0") {
   format::Health health;
   health.process = process;

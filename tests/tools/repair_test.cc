@@ -200,15 +200,15 @@ TEST(Repair, ALiveRunIsRefusedByName) {
     std::function<void(MadeTrial&)> make;
   };
   const Case cases[] = {
-      {"a live process of this host", [](MadeTrial& t) { write_health(t, capture::this_process()); }},
+      {"a live process of this host", [](MadeTrial& t) { write_health(t, this_process()); }},
       {"a claim of a live process",
        [](MadeTrial& t) {
          ASSERT_TRUE(t.store().remove(format::health_path("worker_0")).ok());
-         t.write(std::string(format::kClaimPath), format::encode_claim(capture::this_process()));
+         t.write(std::string(format::kClaimPath), format::encode_claim(this_process()));
        }},
       {"a live process although the end marker is there",
        [](MadeTrial& t) {
-         write_health(t, capture::this_process());
+         write_health(t, this_process());
          t.end();
        }},
   };
@@ -226,7 +226,7 @@ TEST(Repair, ALiveRunIsRefusedByName) {
       const auto report = repair(store, options);
       ASSERT_FALSE(report.ok());
       EXPECT_EQ(report.error().kind, ErrorKind::kRuntime);
-      EXPECT_THAT(report.error().message, HasSubstr(fmt::format("process {}", capture::this_process().pid)));
+      EXPECT_THAT(report.error().message, HasSubstr(fmt::format("process {}", this_process().pid)));
       EXPECT_EQ(files_of(store), before);
     }
   }

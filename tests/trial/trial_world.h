@@ -135,7 +135,7 @@ class TrialWorld {
                   if (slept_s_ > 1e4) throw std::runtime_error("slept for hours");
                   if (on_sleep) on_sleep();
                 },
-            .probe = [this](const format::ProcessIdentity& process) { return probe ? probe(process) : std::nullopt; }};
+            .probe = [this](const ProcessIdentity& process) { return probe ? probe(process) : std::nullopt; }};
   }
 
   store::MemoryStore& store() { return store_; }
@@ -143,7 +143,7 @@ class TrialWorld {
   double slept_s() const { return slept_s_; }
 
   std::function<void()> on_sleep;
-  std::function<std::optional<bool>(const format::ProcessIdentity&)> probe;
+  std::function<std::optional<bool>(const ProcessIdentity&)> probe;
 
  private:
   ManualClock clock_;

@@ -11,8 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-const format::ProcessIdentity kHere{.host = "here", .pid = 7, .start = 70};
-const format::ProcessIdentity kElsewhere{.host = "elsewhere", .pid = 8, .start = 80};
+const ProcessIdentity kHere{.host = "here", .pid = 7, .start = 70};
+const ProcessIdentity kElsewhere{.host = "elsewhere", .pid = 8, .start = 80};
 
 // A directory that grows while it is read: the first listing after `miss` was set shows all but that path.
 class GrowingStore final : public store::ForwardingStore {
@@ -258,7 +258,7 @@ TEST(Waiting, EndsWhenTheRunIsOver) {
   for (const EndedRun& c : kRuns) {
     SCOPED_TRACE(c.what);
     TrialWorld world;
-    world.probe = [&](const format::ProcessIdentity&) { return c.is_alive; };
+    world.probe = [&](const ProcessIdentity&) { return c.is_alive; };
     world.write_collections({"a"});
     world.write_steps(0, 2, {"a"});
     world.write_health(c.health);
@@ -281,7 +281,7 @@ TEST(RunState, WhatTheFilesSay) {
   world.write_collections({"a"});
   Trial trial = must_open(world);
   EXPECT_EQ(trial.run_status().state, RunState::kUnknown);
-  world.probe = [](const format::ProcessIdentity& process) { return std::optional(process.pid == 7); };
+  world.probe = [](const ProcessIdentity& process) { return std::optional(process.pid == 7); };
   world.write_health({.process = kHere}, "worker_0");
   world.write_health({.process = kElsewhere}, "worker_1");
   ASSERT_TRUE(trial.refresh().ok());

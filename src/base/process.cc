@@ -1,23 +1,19 @@
-// Which process is this, and is that one still alive? A process id alone is not enough: ids are used again. The start
-// time in clock ticks since boot tells two owners of one id apart.
+#include "base/process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <climits>
-#include <ctime>
 #include <string_view>
 #include <vector>
 
-#include "base/errors.h"
-#include "capture/run_directory.h"
-
-namespace tornasole::capture {
+namespace tornasole {
 namespace {
 
 struct ProcessStatus {
@@ -70,12 +66,12 @@ std::optional<ProcessStatus> parse_stat(std::string_view text) {
 
 }  // namespace
 
-format::ProcessIdentity this_process() {
+ProcessIdentity this_process() {
   const auto status = parse_stat(read_proc("/proc/self/stat"));
   return {.host = host_name(), .pid = getpid(), .start = status ? status->start : 0};
 }
 
-std::optional<bool> is_process_alive(const format::ProcessIdentity& process) {
+std::optional<bool> is_process_alive(const ProcessIdentity& process) {
   if (process.host != host_name()) return std::nullopt;
   if (process.pid <= 0 || process.pid > INT_MAX) return false;
   const auto status = parse_stat(read_proc(fmt::format("/proc/{}/stat", process.pid)));
@@ -89,32 +85,4 @@ std::optional<bool> is_process_alive(const format::ProcessIdentity& process) {
   return (status->state != 'Z' && status->state != 'X') || status->threads > 1;
 }
 
-std::string make_run_id() {
-  std::array<unsigned char, 16> random{};
-  std::size_t filled = 0;
-  while (filled < random.size()) {
-    const ssize_t got = getrandom(random.data() + filled, random.size() - filled, 0);
-    if (got > 0) {
-      filled += static_cast<std::size_t>(got);
-    } else if (errno != EINTR) {
-      break;
-    }
-  }
-  if (filled < random.size()) {
-    // A kernel without randomness: process and time still keep two runs apart.
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    std::uint64_t seed =
-        static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-    seed ^= static_cast<std::uint64_t>(getpid()) << 40U;
-    for (unsigned char& byte : random) {
-      seed = seed * 6364136223846793005U + 1442695040888963407U;
-      byte = static_cast<unsigned char>(seed >> 56U);
-    }
-  }
-  std::string id;
-  for (const unsigned char byte : random) id += fmt::format("{:02x}", byte);
-  return id;
-}
-
-}  // namespace tornasole::capture
+}  // namespace tornasole

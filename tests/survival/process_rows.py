@@ -1,0 +1,92 @@
+"""Rows 29 to 39: values, names, live readers, forks and threads. Tests of the folders do some; here they are counted."""
+
+import json
+import os
+import re
+import subprocess
+
+from survival_world import need, numbers
+
+
+def run_tests(world, program, pattern):
+    line = [os.path.join(world.bin, program), f"--gtest_filter={pattern}", "--gtest_brief=1"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+    ran = int(re.search(r"(\d+) tests? from", done.stdout).group(1))
+    need(done.returncode == 0 and ran > 0, f"{program} {pattern}: {done.stdout[-800:]}")
+    return {"tests": ran}
+
+
+def row_29(world):
+    """all types, bit-exact."""
+    return run_tests(world, "capture_test", "*BitExact*")
+
+
+def row_32(world):
+    """names, the writing half."""
+    return run_tests(world, "capture_test", "*BadNames*:*WorkerNames*:*CollectionNames*")
+
+
+def row_33(world):
+    """patterns."""
+    return run_tests(world, "pattern_test", "Pattern.*:Limits.*")
+
+
+def row_34(world):
+    """configuration, mutated."""
+    return run_tests(world, "config_test", "Mutations.*")
+
+
+def row_35(world):
+    """links and permissions."""
+    return run_tests(world, "store_test", "*LocalPermissions*:*Traps*:*Links*")
+
+
+def live_readers(world, seconds, ours, theirs):
+    out, log = world.new_run()
+    think = 20
+    writer = subprocess.Popen(world.command(out, log, steps=seconds * 1000 // think, think_ms=think, bytes=4000),
+                              stdout=subprocess.PIPE, text=True)
+    readers = [[os.path.join(world.bin, "live_reader"), out]] * ours
+    readers += [[world.python, os.path.join(world.source, "tests/survival/live_smdebug.py"), out]] * theirs
+    processes = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for line in readers]
+    writer.communicate(timeout=seconds * 3 + 60)
+    figures = {"readers": len(readers), "steps": 0, "violations": 0, "p50_ms": 0, "p99_ms": 0}
+    for line, process in zip(readers, processes):
+        stdout, stderr = process.communicate(timeout=120)
+        need(process.returncode == 0, f"{os.path.basename(line[-2])}: {stdout} {stderr[-500:]}")
+        answer = json.loads(stdout)
+        figures["steps"] = answer["steps"]
+        need(answer["steps"] == seconds * 1000 // think, f"{os.path.basename(line[-2])} saw {answer['steps']} steps")
+        for key in ("p50_ms", "p99_ms"):
+            figures[key] = max(figures[key], answer.get(key, 0))
+    return figures
+
+
+def row_36(world):
+    """live readers for a minute: four of ours, two of smdebug."""
+    return live_readers(world, 60, ours=4, theirs=2)
+
+
+def row_36_full(world):
+    """live readers for ten minutes: four of ours, four of smdebug."""
+    return live_readers(world, 600, ours=4, theirs=4)
+
+
+def row_37(world):
+    """fork: children neither write nor hang."""
+    out, log = world.new_run()
+    done = world.train(out, log, steps=50, fork=8, timeout=60)
+    need(done.returncode == 0 and "child" not in done.stderr, done.stderr)
+    counts = world.check(out, log)
+    need(counts["lost"] == 0, f"{counts}")
+    return numbers(done)
+
+
+def row_39(world):
+    """16 threads, one recorder; two recorders."""
+    out, log = world.new_run()
+    done = world.train(out, log, steps=100, threads=16, tensors=64, bytes=20_000, when_full="block")
+    need(done.returncode == 0, done.stderr)
+    counts = world.check(out, log)
+    need(counts["lost"] == 0, f"{counts}")
+    return {**numbers(done), **run_tests(world, "capture_test", "*Threads*:*TwoHooks*")}
