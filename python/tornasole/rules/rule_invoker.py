@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass, field
 
 from tornasole.exceptions import (
+    NoMoreData,
     NoMoreProfilerData,
     RuleEvaluationConditionMet,
     StepUnavailable,
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from tornasole.rules.rule import write_json
+
+_LONGEST_ERROR = 1024
 
 
 @dataclass
@@ -25,14 +30,52 @@ class RuleRun:
 
 
 def invoke_rule(
-    rule_obj, start_step: int | None = 0, end_step: int | None = None, raise_eval_cond: bool = False
+    rule_obj,
+    start_step: int | None = 0,
+    end_step: int | None = None,
+    raise_eval_cond: bool = False,
+    *,
+    report_dir: str | None = None,
 ) -> RuleRun:
     """Asks a rule about every global step from ``start_step`` up to, not including, ``end_step``.
 
     Steps that were not saved, or lack a tensor the rule needs, are passed over. Where the condition is met, the next
     step follows; with ``raise_eval_cond`` :class:`RuleEvaluationConditionMet` is raised instead. Without an
     ``end_step`` the loop of a run that ends is left by :class:`NoMoreData`.
+
+    With ``report_dir`` the report of the rule is written there at the end, and beside it ``status.json`` with how the
+    evaluation stands: InProgress, then NoIssuesFound, IssuesFound or Error.
     """
+    if report_dir is None:
+        return _run(rule_obj, start_step, end_step, raise_eval_cond)
+    _write_status(rule_obj, report_dir, "InProgress")
+    try:
+        run = _run(rule_obj, start_step, end_step, raise_eval_cond)
+    except (NoMoreData, RuleEvaluationConditionMet):
+        _write_outcome(rule_obj, report_dir)
+        raise
+    except Exception as error:
+        rule_obj.write_report(report_dir)
+        _write_status(rule_obj, report_dir, "Error", str(error)[:_LONGEST_ERROR])
+        raise
+    _write_outcome(rule_obj, report_dir)
+    return run
+
+
+def _write_outcome(rule_obj, report_dir: str) -> None:
+    rule_obj.write_report(report_dir)
+    is_issue = rule_obj.report["RuleTriggered"] > 0
+    _write_status(rule_obj, report_dir, "IssuesFound" if is_issue else "NoIssuesFound")
+
+
+def _write_status(rule_obj, report_dir: str, status: str, details: str = "") -> None:
+    content = {"RuleConfigurationName": rule_obj.rule_name, "RuleEvaluationStatus": status}
+    if details:
+        content["StatusDetails"] = details
+    write_json(os.path.join(report_dir, "status.json"), content)
+
+
+def _run(rule_obj, start_step: int | None, end_step: int | None, raise_eval_cond: bool) -> RuleRun:
     logger = logging.getLogger("tornasole")
     name = type(rule_obj).__name__
     run = RuleRun()

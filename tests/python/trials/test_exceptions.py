@@ -195,3 +195,5 @@ def test_paths_that_are_none(tmp_path):
         create_trial(str(tmp_path / "nothing"), timeout=0)
     with pytest.raises(SMDebugNotImplementedError, match="S3"):
         create_trial("s3://bucket/prefix")
+    with pytest.raises(SMDebugNotImplementedError, match="profiler"):
+        create_trial(str(tmp_path), profiler=True)

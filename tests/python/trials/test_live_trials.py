@@ -11,9 +11,8 @@ import time
 import numpy
 import pytest
 
-from trial_files import TrialFiles
+from trial_files import TrialFiles, open_hook
 
-from tornasole import _engine
 from tornasole.analysis.utils import no_refresh
 from tornasole.core.tensor import StepState
 from tornasole.exceptions import (
@@ -29,7 +28,7 @@ from tornasole.trials import LocalTrial, create_trial
 
 
 def test_a_trial_follows_a_hook_step_by_step(tmp_path):
-    hook = _engine.Hook(str(tmp_path / "run"), save_all=True, save_interval=1)
+    hook = open_hook(tmp_path / "run")
     with pytest.raises(MissingCollectionFiles):
         create_trial(str(tmp_path / "run"), timeout=0)
     trial = None

@@ -212,6 +212,30 @@ def test_a_report_is_written_whole(files, tmp_path):
     assert len(kept) == 100 and kept[-50:] == list(range(150, 200))
 
 
+def test_how_an_evaluation_stands(files, tmp_path):
+    files.end()
+
+    class Fails(Rule):
+        def invoke_at_step(self, step):
+            assert status() == "InProgress"
+            raise ZeroDivisionError("x" * 5000)
+
+    def status(key="RuleEvaluationStatus"):
+        return json.loads((tmp_path / "out" / "status.json").read_text())[key]
+
+    trial = create_trial(files.path)
+    out = str(tmp_path / "out")
+    with pytest.raises(NoMoreData):
+        invoke_rule(LossAbove(trial), report_dir=out)
+    assert status() == "IssuesFound"
+    assert json.loads((tmp_path / "out" / "LossAbove.json").read_text())["RuleTriggered"] == 2
+    invoke_rule(LossAbove(trial, threshold="100"), end_step=4, report_dir=out)
+    assert status() == "NoIssuesFound"
+    with pytest.raises(ZeroDivisionError):
+        invoke_rule(Fails(trial), report_dir=out)
+    assert status() == "Error" and len(status("StatusDetails")) == 1024
+
+
 def fire(files, action_str, times=1):
     rule = LossAbove(create_trial(files.path), action_str=action_str)
     for _ in range(times):

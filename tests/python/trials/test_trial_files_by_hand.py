@@ -5,9 +5,8 @@ import json
 import numpy
 import pytest
 
-from trial_files import TrialFiles
+from trial_files import TrialFiles, open_hook
 
-from tornasole import _engine
 from tornasole.core.file_names import (
     deserialize_tf_device,
     get_path_to_collections,
@@ -68,7 +67,7 @@ def test_events_by_pattern(files):
 
 
 def test_a_file_of_the_hook_is_read(tmp_path):
-    hook = _engine.Hook(str(tmp_path / "run"), save_all=True, save_interval=1)
+    hook = open_hook(tmp_path / "run")
     hook.begin_step(None)
     hook.save("text", numpy.arange(3.0))
     hook.end_step()

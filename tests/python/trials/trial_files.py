@@ -9,6 +9,8 @@ import struct
 
 import numpy
 
+from tornasole import _engine
+
 GLOBAL = "GLOBAL"
 _DTYPES = {"float32": 1, "float64": 2, "int32": 3, "int64": 9}
 _MODES = {"TRAIN": 1, "EVAL": 2, "PREDICT": 3, "GLOBAL": 4}
@@ -126,3 +128,11 @@ class TrialFiles:
             file.write(content)
         os.replace(path + ".tmp", path)
 
+
+def open_hook(path):
+    """A hook of the engine that saves every step whole."""
+    if not hasattr(_engine.Hook, "open"):
+        return _engine.Hook(str(path), save_all=True, save_interval=1)
+    from tornasole.core.save_config import SaveConfig
+
+    return _engine.Hook.open({"out_dir": str(path), "save_all": True, "save_config": SaveConfig(save_interval=1)._plain()})

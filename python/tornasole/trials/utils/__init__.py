@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tornasole.analysis.utils import no_refresh, refresh
-from tornasole.exceptions import SMDebugTypeError
+from tornasole.exceptions import SMDebugNotImplementedError, SMDebugTypeError
 from tornasole.trials.local_trial import LocalTrial
 from tornasole.trials.s3_trial import S3Trial
 from tornasole.trials.trial import Trial
@@ -32,7 +32,7 @@ def create_trial(
 
     :param path: the directory of the run, or ``s3://bucket/prefix``; white space around it is removed
     :param name: how messages call the trial; the last component of the path
-    :param profiler: open the measurements of a profiler instead of tensors
+    :param profiler: open the measurements of a profiler instead of tensors; not possible yet, a NotImplementedError
     :param output_dir: where reports about a profiler's measurements go
     :param range_steps: ``(begin, end)``: only global steps from ``begin`` up to, not including, ``end``
     :param check: read and verify every value now
@@ -51,9 +51,7 @@ def create_trial(
         place = place.__fspath__()
     place = place.strip()
     if profiler:
-        from tornasole.trials.profiler_trial import ProfilerTrial
-
-        return ProfilerTrial(name=name, trial_dir=place, output_dir=output_dir)
+        raise SMDebugNotImplementedError(f"{place}: measurements of a profiler cannot be opened; tensors can")
     options = dict(
         range_steps=range_steps, check=check, index_mode=index_mode, cache=cache, timeout=timeout, on_damage=on_damage
     )
