@@ -24,6 +24,12 @@ def configuration_error(error: Exception) -> Exception:
     return error
 
 
+def set_up_error(error: Exception) -> Exception:
+    """Marks an error as one met while a hook was built: whoever builds it is told, whatever the configuration."""
+    error.is_set_up_error = True  # type: ignore[attr-defined]
+    return error
+
+
 class Guard:
     """The state that all guarded functions share: whether capture is off, and the hook it is about."""
 
@@ -61,7 +67,7 @@ class Guard:
 
     def handle(self, error: Exception, where: str) -> None:
         """Decides what becomes of a failure: raised again, or told and survived."""
-        if _engine.is_strict():
+        if _engine.is_strict() or getattr(error, "is_set_up_error", False):
             raise error
         is_default = self.hook is None or self.hook._has_default_configuration()
         if getattr(error, "is_configuration_error", False):

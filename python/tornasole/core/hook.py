@@ -11,7 +11,7 @@ from tornasole.core import singleton_utils
 from tornasole.core.collection import Collection, _flat_texts
 from tornasole.core.collection_manager import CollectionManager
 from tornasole.core.edits import edits
-from tornasole.core.guard import configuration_error, guard, guarded
+from tornasole.core.guard import configuration_error, guard, guarded, set_up_error
 from tornasole.core.logger import get_logger
 from tornasole.core.pending_collections import take_pending
 from tornasole.core.reduction_config import ReductionConfig
@@ -64,38 +64,39 @@ class BaseHook:
         include_workers="one",
         **options,
     ) -> None:
-        config_file = options.pop("_config_file", None)
+        try:
+            self._set_up(options, options.pop("_config_file", None), locals())
+        except Exception as error:
+            raise set_up_error(error)
+        guard.set_hook(self)
+        singleton_utils.set_hook(self)
+
+    def _set_up(self, options: dict[str, Any], config_file: str | None, given: dict[str, Any]) -> None:
         self._worker_rank = self._get_worker_rank()
         options["framework"] = self._framework
         options["framework_version"] = self._framework_version
         options["rank"], options["world_size"] = self._worker_rank
-        schedule = None
+        schedule = form = None
         if config_file is None:
-            schedule = self._checked_save_config(save_config)
-            if reduction_config is not None and not isinstance(reduction_config, ReductionConfig):
-                raise SMDebugTypeError(
-                    f"reduction_config: {reduction_config!r} is not allowed; allowed: a ReductionConfig"
-                )
+            schedule, form = self._checked_save_config(given["save_config"]), given["reduction_config"]
+            if form is not None and not isinstance(form, ReductionConfig):
+                raise SMDebugTypeError(f"reduction_config: {form!r} is not allowed; allowed: a ReductionConfig")
+            patterns = given["include_regex"]
             options.update(
-                out_dir=_as_text(out_dir),
-                export_tensorboard=export_tensorboard,
-                tensorboard_dir=_as_text(tensorboard_dir),
-                dry_run=dry_run,
-                reduction_config=None if reduction_config is None else reduction_config._key(),
+                {name: given[name] for name in ("export_tensorboard", "dry_run", "save_all", "include_workers")},
+                out_dir=_as_text(given["out_dir"]),
+                tensorboard_dir=_as_text(given["tensorboard_dir"]),
+                reduction_config=None if form is None else form._key(),
                 save_config=None if schedule is None else schedule._plain(),
-                include_regex=None if include_regex is None else _flat_texts("include_regex", include_regex),
-                include_collections=_flat_texts("include_collections", include_collections or []),
-                save_all=save_all,
-                include_workers=include_workers,
+                include_regex=None if patterns is None else _flat_texts("include_regex", patterns),
+                include_collections=_flat_texts("include_collections", given["include_collections"] or []),
             )
             self._engine_hook = _engine.Hook.open(options)
         else:
             self._engine_hook = _engine.Hook.open_file(config_file, options)
-        self._adopt_options(schedule, reduction_config)
+        self._adopt_options(schedule, form)
         self._adopt_collections()
         self._modes_seen = {ModeKeys.GLOBAL}
-        guard.set_hook(self)
-        singleton_utils.set_hook(self)
 
     @staticmethod
     def _checked_save_config(save_config: Any) -> SaveConfig | None:
@@ -347,7 +348,8 @@ class BaseHook:
     def _reset_collections(self) -> None:
         self._engine_hook.reset_collections()
         self.collection_manager.reset(self._framework, self._framework_version)
-        self._pushed = {name: self._engine_hook.collection_config(name) for name in self._engine_hook.collection_names()}
+        names = self._engine_hook.collection_names()
+        self._pushed = {name: self._engine_hook.collection_config(name) for name in names}
 
     # ---- values
 

@@ -61,6 +61,9 @@ def _create_hook(json_config_path: str | None, hook_class) -> None:
         hook_class.create_from_json_file(json_file_path=json_config_path)
     except FileNotFoundError:
         pass
+    except Exception as error:
+        error.is_set_up_error = False  # type: ignore[attr-defined]  # nobody built it: it is told, not raised
+        raise
 
 
 def set_hook(custom_hook) -> None:

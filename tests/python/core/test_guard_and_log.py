@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tornasole.core import singleton_utils
 from tornasole.core.error_handling_agent import BASE_ERROR_MESSAGE, ErrorHandlingAgent
 from tornasole.core.guard import configuration_error, guard, guarded
 from tornasole.exceptions import SMDebugValueError
@@ -53,6 +54,24 @@ def test_an_error_in_the_users_configuration_is_raised(hook_class, tmp_path):
         callback()
     hook._is_automatic = True
     assert callback() is None and guard.disable_smdebug, "but not out of a hook nobody asked for"
+
+
+def test_an_error_in_building_a_hook_is_raised_even_by_a_guarded_constructor(hook_class, tmp_path):
+    class Framework(hook_class):
+        @guarded()
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+
+    with pytest.raises(RuntimeError, match="out_dir"):
+        Framework()
+    assert not guard.disable_smdebug
+
+
+def test_a_bad_file_gives_no_automatic_hook(hook_class, tmp_path, log_lines):
+    (tmp_path / "bad.json").write_text('{"HookParameters": {"save_interval": 0}}')
+    arguments = {"json_config_path": str(tmp_path / "bad.json"), "hook_class": hook_class}
+    assert singleton_utils.get_hook(**arguments, create_if_not_exists=True) is None
+    assert guard.disable_smdebug and any("save_interval" in text for _, text in log_lines)
 
 
 def test_a_new_hook_ends_a_shut_down(hook_class, tmp_path):
