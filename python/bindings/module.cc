@@ -6,6 +6,8 @@
 #include "tornasole/c.h"
 
 NB_MODULE(_engine, module) {
+  // Models that live to the end of the process hold callbacks to the end.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The engine. Users import tornasole, not this.";
   module.attr("__version__") = tornasole_version();
   tornasole::python::bind_options(module);
