@@ -73,6 +73,7 @@ class Hook(BaseHook):
         self._mode_follows_training = False
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
         self._captures_functions = bool(self._options.get("capture_functional"))
+        self._is_described = True
         self._is_open = True
 
     # ---- what users call
@@ -164,6 +165,8 @@ class Hook(BaseHook):
 
     def _step_is_due(self, module: torch.nn.Module) -> None:
         self._last_module = weakref.ref(module)
+        if not self._is_described:
+            self._describe_model()
         if not self._are_losses_tapped:
             self._are_losses_tapped = True
             for attached in self._loss_taps:
@@ -192,10 +195,14 @@ class Hook(BaseHook):
         self._loss_taps.append(Attached.to_module(loss, tap))
 
     def _model_changed(self) -> None:
-        captures = self._live_captures()
-        self._optimizers.model_changed(captures)
+        self._optimizers.model_changed(self._live_captures())
+        self._is_described = False
+
+    def _describe_model(self) -> None:
+        """Once something is saved: before that the run has no directory and may not know its worker."""
+        self._is_described = True
         losses = [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
-        self._engine_hook.describe_model(describe(captures, losses, self._optimizers.known()))
+        self._engine_hook.describe_model(describe(self._live_captures(), losses, self._optimizers.known()))
 
     def _live_captures(self) -> List[ModelCapture]:
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]
