@@ -6,7 +6,7 @@
 #include "tornasole/c.h"
 
 NB_MODULE(_engine, module) {
-  // The hook of a script lives as long as the interpreter, which is no concern of its user.
+  // Models that live to the end of the process hold callbacks to the end.
   nanobind::set_leak_warnings(false);
   module.doc() = "The engine. Users import tornasole, not this.";
   module.attr("__version__") = tornasole_version();

@@ -87,6 +87,10 @@ class _Taps:
         self.unsettled: List[Tuple[_engine.ForwardTap, Attached]] = []  # nothing is known of these modules yet
         self.follows_structure = False  # holds parameters, or modules that others might take the place of
 
+    def needs_end(self, captures_functions: bool) -> bool:
+        """Whether there is something to do at the end of the root's forward pass."""
+        return bool(self.unsettled) or (captures_functions and self.follows_structure)
+
     def attach(self) -> None:
         for attached in self.attached:
             attached.attach()
@@ -114,6 +118,8 @@ class ModelCapture:
         self._taps: Dict[int, _Taps] = {}
         self._hanging: Optional[_Taps] = None
         self._pass = _engine.PassEnd()
+        this = weakref.ref(self)
+        self._at_end = lambda: this().after_forward()  # the pass must not keep its owner
         self._functional: Optional[FunctionalTaps] = None
         self._find_structure(root)
         callback = Callback(self.before_forward)
@@ -183,7 +189,8 @@ class ModelCapture:
             self._hanging = taps
         if self._has_root_pass:
             self._pass.open()
-        if self._has_root_pass and self._hook._captures_functions and FunctionalTaps is not None:
+            self._pass.set_listener(self._at_end if taps.needs_end(self._hook._captures_functions) else None)
+        if self._has_root_pass and taps.follows_structure and self._hook._captures_functions and FunctionalTaps:
             self._functional = FunctionalTaps(
                 self._hook._save_or_rescue, {id(submodule): name for name, submodule in self._modules}
             )
@@ -212,8 +219,6 @@ class ModelCapture:
         taps.unsettled = still_unknown
         if dropped:
             taps.attached = [attached for attached in taps.attached if attached not in dropped]
-        if not still_unknown and not self._hook._captures_functions:
-            self._pass.set_listener(None)
         # One is the end of the root's pass.
         taps.follows_structure = bool(taps.parameters) or len(taps.attached) > 1
 
@@ -241,7 +246,6 @@ class ModelCapture:
                     self._tap_module(taps, name, module)
         root = self._root()
         if root is not None and self._has_root_pass:
-            self._pass.set_listener(self.after_forward)
             taps.attached.append(Attached.to_module(root, self._pass, even_on_error=self._hook._captures_functions))
         if len(self._taps) > _MAX_SETS:
             self._forget()

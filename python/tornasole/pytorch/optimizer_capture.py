@@ -7,7 +7,7 @@ of the process, and one that holds a parameter of a registered model is ours. Be
 
 import functools
 import weakref
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 
@@ -117,21 +117,25 @@ class OptimizerCapture:
         try:
             if hook._is_passive() or not hook._is_step_due() or not self._belongs(optimizer):
                 return
+            if hook._watcher is not None:
+                hook._watcher.before_optimizer_step(self._gradients(optimizer))
             scale = getattr(optimizer, "grad_scale", None)  # of a fused step, which removes it itself
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    name = self._names.get(id(parameter))
-                    if name is None or parameter.grad is None:
-                        continue
-                    name = GRADIENT_PREFIX + name
-                    if not hook._engine_hook.wants(name):
-                        continue
-                    gradient = local_part(parameter.grad)
-                    if scale is not None:
-                        gradient = gradient.detach() / scale
-                    hook._save_or_rescue(name, gradient)
+            for name, gradient in self._gradients(optimizer):
+                name = GRADIENT_PREFIX + name
+                if not hook._engine_hook.wants(name):
+                    continue
+                if scale is not None:
+                    gradient = gradient.detach() / scale
+                hook._save_or_rescue(name, gradient)
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
+
+    def _gradients(self, optimizer: torch.optim.Optimizer) -> Iterator[Tuple[str, torch.Tensor]]:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                name = self._names.get(id(parameter))
+                if name is not None and parameter.grad is not None:
+                    yield name, local_part(parameter.grad)
 
     def after_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
         hook = self._hook()

@@ -14,13 +14,13 @@ A step begins with each forward pass of a registered root module, and ends with 
 """
 
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
 from tornasole import _engine
 from tornasole.core.collection import CollectionKeys
-from tornasole.core.guard import guard, guarded
+from tornasole.core.guard import configuration_error, guard, guarded
 from tornasole.core.hook import BaseHook
 from tornasole.core.older_names import make_tornasole_hook
 from tornasole.exceptions import SMDebugError
@@ -34,6 +34,11 @@ from tornasole.pytorch.torch_collection import Collection
 from tornasole.pytorch.torch_workers import rank_and_size
 
 _ON_REQUEST = (CollectionKeys.OPTIMIZER_VARIABLES, CollectionKeys.OPTIMIZER_GRADIENTS)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise configuration_error(AssertionError(message))
 
 
 class Hook(BaseHook):
@@ -64,9 +69,11 @@ class Hook(BaseHook):
         self._rescue = self._make_rescue()
         self._facts: Optional[Dict[str, Any]] = None  # of the open step; none but the usual ones
         self._copies = HostCopies()
+        self._is_asked_for_rates = False  # by a preset: learning rates and norms, whatever the collections
         self._mode_follows_training = False
-        self._chooser: Optional[Callable[[ModeKeys], None]] = None  # called before each step, with its mode
+        self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
         self._captures_functions = bool(self._options.get("capture_functional"))
+        self._is_described = True
         self._is_open = True
 
     # ---- what users call
@@ -79,10 +86,13 @@ class Hook(BaseHook):
         registered already, by itself or as a part of another.
         """
         if not isinstance(module, torch.nn.Module):
-            raise SMDebugError(f"register_module takes a torch.nn.Module, not a value of type {type(module).__name__}")
+            raise configuration_error(
+                SMDebugError(f"register_module takes a torch.nn.Module, not a value of type {type(module).__name__}")
+            )
         for submodule in module.modules():
-            assert submodule not in self.module_set, (
-                f"the module {type(submodule).__name__} is registered already: each module belongs to one root"
+            _require(
+                submodule not in self.module_set,
+                f"the module {type(submodule).__name__} is registered already: each module belongs to one root",
             )
         names = ModuleNames(module, stable=bool(self._options.get("stable_names")))
         capture = ModelCapture(self, module, names, _entry)
@@ -103,9 +113,10 @@ class Hook(BaseHook):
 
         An ``AssertionError`` for what is no loss of ``torch.nn``.
         """
-        assert isinstance(loss_module, torch.nn.modules.loss._Loss), (
+        _require(
+            isinstance(loss_module, torch.nn.modules.loss._Loss),
             f"register_loss takes a loss of torch.nn, an instance of a subclass of _Loss, not a "
-            f"{type(loss_module).__name__}; a loss computed by a function is saved with record_tensor_value"
+            f"{type(loss_module).__name__}; a loss computed by a function is saved with record_tensor_value",
         )
         if any(known() is loss_module for _, known in self._losses):
             return
@@ -123,8 +134,10 @@ class Hook(BaseHook):
         Optimizers of a registered model are found by themselves at their first step; this makes one known before it.
         """
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise SMDebugError(
-                f"register_optimizer takes a torch.optim.Optimizer, not a value of type {type(optimizer).__name__}"
+            raise configuration_error(
+                SMDebugError(
+                    f"register_optimizer takes a torch.optim.Optimizer, not a value of type {type(optimizer).__name__}"
+                )
             )
         self._optimizers.add(optimizer)
 
@@ -135,8 +148,9 @@ class Hook(BaseHook):
         For losses that are functions: ``hook.record_tensor_value("nll_loss", loss)``. It is saved if a collection that
         is due contains that name. An ``AssertionError`` for what is no tensor.
         """
-        assert isinstance(tensor_value, torch.Tensor), (
-            f"record_tensor_value takes a torch.Tensor, not a value of type {type(tensor_value).__name__}"
+        _require(
+            isinstance(tensor_value, torch.Tensor),
+            f"record_tensor_value takes a torch.Tensor, not a value of type {type(tensor_value).__name__}",
         )
         try:
             self._engine_hook.save_output(tensor_name, tensor_value)
@@ -151,6 +165,8 @@ class Hook(BaseHook):
 
     def _step_is_due(self, module: torch.nn.Module) -> None:
         self._last_module = weakref.ref(module)
+        if not self._is_described:
+            self._describe_model()
         if not self._are_losses_tapped:
             self._are_losses_tapped = True
             for attached in self._loss_taps:
@@ -179,10 +195,14 @@ class Hook(BaseHook):
         self._loss_taps.append(Attached.to_module(loss, tap))
 
     def _model_changed(self) -> None:
-        captures = self._live_captures()
-        self._optimizers.model_changed(captures)
+        self._optimizers.model_changed(self._live_captures())
+        self._is_described = False
+
+    def _describe_model(self) -> None:
+        """Once something is saved: before that the run has no directory and may not know its worker."""
+        self._is_described = True
         losses = [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
-        self._engine_hook.describe_model(describe(captures, losses, self._optimizers.known()))
+        self._engine_hook.describe_model(describe(self._live_captures(), losses, self._optimizers.known()))
 
     def _live_captures(self) -> List[ModelCapture]:
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]
@@ -213,9 +233,13 @@ class Hook(BaseHook):
     def _mode_of(self, module: torch.nn.Module) -> Optional[ModeKeys]:
         """The mode of the step that begins, where it follows the model's own."""
         mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
-        if self._chooser is not None:
-            self._chooser(mode)
+        if self._watcher is not None:
+            self._watcher.before_step(mode)
         return mode
+
+    def _loss_seen(self, value: torch.Tensor) -> None:
+        if self._watcher is not None:
+            self._watcher.loss(value)
 
     def _begin_for(self, module: torch.nn.Module) -> None:
         """Begins the step of a pass that is under way already."""
@@ -252,7 +276,7 @@ class Hook(BaseHook):
     def _wants_optimizers(self) -> bool:
         """Whether somebody asked for what optimizers know: neither ``all`` nor a framework's default does."""
         included = self.include_collections
-        return _ON_REQUEST[0] in included or _ON_REQUEST[1] in included
+        return self._is_asked_for_rates or _ON_REQUEST[0] in included or _ON_REQUEST[1] in included
 
     def _note_failure(self, where: str, error: Exception) -> None:
         guard.handle(error, where)

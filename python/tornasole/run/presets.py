@@ -1,53 +1,108 @@
-"""Ready-made configurations for ``tornasole run``, as arguments of a hook."""
+"""Ready-made configurations for ``tornasole run``."""
 
-from typing import Any, Dict
+import math
+import time
+from typing import Any, Dict, Optional
 
-# At no step of any training: the schedule of collections whose steps are chosen while it runs.
-NEVER = 10**15
+from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
+from tornasole.modes import ModeKeys
+from tornasole.run.cost_budget import CostBudget
 
-_STATISTICS = {
-    "reductions": ["min", "max", "mean", "std"],
-    "abs_reductions": ["mean"],
-    "norms": ["l2"],
-}
-# What the preset ``standard`` keeps statistics of, at the steps the cost budget allows.
-BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
 NAMES = ("light", "standard", "full")
+BUDGET_SHARE = 0.03
+_NEVER = 10**15  # as an interval: the collection's steps are chosen while the training runs
+_STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
+# What the preset ``standard`` keeps statistics of, at the steps the budget allows.
+_BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
+_NON_FINITE = "non_finite"
 
 
-def preset_options(name: str) -> Dict[str, Any]:
-    """The keyword arguments of a hook for a preset; the collections it makes are in ``configure``."""
-    from tornasole import ReductionConfig, SaveConfig
+def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
+    """A hook configured by a preset. ValueError for a name that is none."""
+    if name not in NAMES:
+        raise ValueError(f"{name!r} is not a preset; there are {', '.join(NAMES)}")
+    hook = hook_class(out_dir=out_dir, stable_names=True, capture_functional=name != "light", **_options(name))
+    hook._is_asked_for_rates = True
+    if name == "standard":
+        hook._watcher = StandardPreset(hook)
+    return hook
 
+
+def _options(name: str) -> Dict[str, Any]:
     if name == "light":
-        return {"save_config": SaveConfig(save_interval=1), "include_collections": ["optimizer_variables"]}
+        return {"save_config": SaveConfig(save_interval=1)}
     if name == "standard":
         return {
             "save_config": SaveConfig(save_interval=1),
-            "include_collections": [*BUDGETED, "optimizer_variables"],
-            "reduction_config": ReductionConfig(**_STATISTICS),
+            "include_collections": [*_BUDGETED, _NON_FINITE],
             "derived": ["counts"],
         }
-    if name == "full":
-        return {
-            "save_config": SaveConfig(save_interval=100, save_steps=list(range(10))),
-            "save_all": True,
-            "include_collections": ["optimizer_gradients", "optimizer_variables"],
-        }
-    raise ValueError(f"there is no preset {name!r}; there are {', '.join(NAMES)}")
+    return {
+        "save_config": SaveConfig(save_interval=100, save_steps=list(range(10))),
+        "save_all": True,
+        "include_collections": ["optimizer_gradients", "optimizer_variables"],
+    }
 
 
-def configure(hook, name: str) -> None:
-    """What a preset asks of single collections."""
-    from tornasole import ReductionConfig, SaveConfig
+def _at(steps) -> SaveConfig:
+    """A schedule of these steps of the training alone."""
+    return SaveConfig(save_interval=_NEVER, start_step=1, save_steps=list(steps))
 
-    if name in ("light", "standard"):
-        # The learning rates are wanted, the tensors of the optimizer's state are not.
-        hook.get_collection("optimizer_variables").save_config = SaveConfig(save_interval=NEVER, start_step=1)
-    if name == "standard":
+
+class StandardPreset:
+    """The preset ``standard`` while it runs: chooses the steps of statistics, and looks out for NaN and infinity.
+
+    The first non-finite loss is an event: what is in memory, parameters and gradients, is written whole at that step,
+    and everything is at the next two.
+    """
+
+    def __init__(self, hook):
+        self._hook = hook
+        self._budget = CostBudget(BUDGET_SHARE)
+        self._event_step: Optional[int] = None
+        statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
         activations.include(r"_output_\d+$")
-        activations.exclude(r"([Ll]oss|cross_entropy)[^.]*_output_\d+$")
-        for collection in BUDGETED:
-            hook.get_collection(collection).save_config = SaveConfig(save_interval=NEVER, start_step=1)
-        hook.get_collection("optimizer_gradients").reduction_config = ReductionConfig(**_STATISTICS)
+        activations.exclude(r"([Ll]oss|cross_entropy|nll|kl_div)[^.]*_output_\d+$")
+        for name in _BUDGETED:
+            hook.get_collection(name).reduction_config = statistics
+        self._schedule()
+        watched = hook.get_collection(_NON_FINITE)
+        watched.add_tensor_name(_NON_FINITE)  # nothing is called so: it is empty until the event
+        watched.reduction_config = ReductionConfig(save_raw_tensor=True)
+        watched.save_config = SaveConfig(save_interval=1)
+
+    def before_step(self, mode: ModeKeys) -> None:
+        """A step is about to begin."""
+        if mode is not ModeKeys.TRAIN:
+            self._budget.pause()
+        elif self._budget.begin(self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1, time.perf_counter()):
+            self._schedule()
+
+    def _schedule(self) -> None:
+        schedule = _at(self._budget.chosen())
+        for name in _BUDGETED:
+            self._hook.get_collection(name).save_config = schedule
+
+    def loss(self, value) -> None:
+        """The value of a loss in this step."""
+        if self._event_step is not None or value.numel() != 1 or math.isfinite(float(value.detach())):
+            return
+        hook = self._hook
+        self._event_step = hook.step
+        hook.logger.warning("the loss is %s at step %d: everything is saved for two steps", float(value), hook.step)
+        for capture in hook._live_captures():
+            for name, parameter in capture.parameters():
+                hook._engine_hook.save_tensor(name, parameter.detach(), [_NON_FINITE])
+        watched = hook.get_collection(_NON_FINITE)
+        watched.include(".*")
+        end = hook._engine_hook.mode_step(hook.mode.value) + 3
+        watched.save_config = SaveConfig(
+            {mode: SaveConfigMode(save_interval=1, end_step=end if mode is hook.mode else 0) for mode in ModeKeys}
+        )
+
+    def before_optimizer_step(self, gradients) -> None:
+        """The gradients an optimizer is about to use: (name, tensor) each."""
+        if self._event_step is not None and self._event_step == self._hook.step:
+            for name, gradient in gradients:
+                self._hook._engine_hook.save_tensor(f"gradient/{name}", gradient.detach(), [_NON_FINITE])

@@ -10,11 +10,13 @@ A hook that the script builds itself is used instead, and gets the losses.
 """
 
 import functools
+import json
+import logging
 import os
 import sys
+import tempfile
 import threading
-import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, List, Optional
 
 import torch
 
@@ -97,6 +99,9 @@ class Attachment:
                 self.is_off = True
                 return
         self.hook = hook
+        if not hook.prepared_collections:
+            # Most functions have names that say nothing of a loss.
+            hook.get_collection("losses").include(f"^({'|'.join(LOSS_FUNCTIONS)})_output_")
         if hook.has_registered_module:
             return
         hook._mode_follows_training = hook._is_automatic
@@ -153,6 +158,7 @@ class Attachment:
         if not self.is_recording():
             return
         if value.numel() == 1 and not self._comes_from_known_loss(value):
+            self.hook._loss_seen(value)
             self._record("backward_loss", value)
         self._known_losses.clear()
         self.hook._backward_begins()
@@ -161,16 +167,15 @@ class Attachment:
         if not isinstance(value, torch.Tensor) or not self.hook._is_step_due():
             return
         try:
-            full_name = f"{name}_output_0"
-            losses = self.hook.get_collection("losses", create=True)
-            if name != "backward_loss" and not losses.has_tensor_name(full_name):
-                losses.add_tensor_name(full_name)
             self.hook.record_tensor_value(name, value)
         except Exception as error:
             self._give_up(error)
 
     def _note_loss(self, value: Any) -> None:
-        if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+        if not isinstance(value, torch.Tensor):
+            return
+        self.hook._loss_seen(value)
+        if value.grad_fn is not None:
             self._known_losses = self._known_losses[-15:] + [value.grad_fn]
 
     def _comes_from_known_loss(self, value: torch.Tensor) -> bool:
@@ -204,6 +209,7 @@ def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
 
 def make_hook():
     """A hook from the configuration or preset the environment names; None, and told, if it cannot be made."""
+    from tornasole.core.logger import get_logger
     from tornasole.pytorch.torch_hook import Hook
 
     out = os.environ.get(OUT_VARIABLE) or None
@@ -213,10 +219,32 @@ def make_hook():
 
         hook = make_preset_hook(Hook, preset, out)
     else:
-        hook = Hook.create_from_json_file(out_dir=out) if out else Hook.create_from_json_file()
+        hook = _hook_from_file(Hook, out)
     hook._is_automatic = True
+    for handler in get_logger().handlers:
+        if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
+            # What the program prints is all there is on its standard output.
+            get_logger().removeHandler(handler)
+            told = logging.StreamHandler(sys.stderr)
+            told.setFormatter(logging.Formatter("tornasole: %(levelname)s: %(message)s"))
+            told.setLevel(max(handler.level, logging.WARNING))
+            get_logger().addHandler(told)
     print(f"tornasole: capturing into {hook.out_dir}", file=sys.stderr)
     return hook
+
+
+def _hook_from_file(hook_class, out: Optional[str]):
+    """A hook from the configuration file of the environment, writing to ``out`` if that is given."""
+    if out is None:
+        return hook_class.create_from_json_file()
+    path = next(filter(None, map(os.environ.get, CONFIG_VARIABLES)))
+    with open(path, encoding="utf-8-sig") as file:
+        settings = json.load(file)
+    settings["LocalPath"] = out
+    with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="tornasole-", encoding="utf-8") as file:
+        json.dump(settings, file)
+        file.flush()
+        return hook_class.create_from_json_file(file.name)
 
 
 _attachment: Optional[Attachment] = None

@@ -1,0 +1,181 @@
+"""Programs that know nothing of tornasole, captured by the command that starts them."""
+
+import json
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
+from trial_dump import TrialDump  # noqa: E402
+
+NET = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+torch.set_num_threads(1)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(6, 8), nn.Linear(8, 3)
+    def forward(self, x):
+        return self.fc2(F.relu(self.fc1(x)))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+inputs, labels = torch.randn(5, 6), torch.randint(0, 3, (5,))
+"""
+LOOP = """
+for step in range(6):
+    optimizer.zero_grad()
+    loss = {loss}
+    loss.backward()
+    optimizer.step()
+net.eval()
+with torch.no_grad():
+    net(inputs)
+print(sum(p.double().sum().item() for p in net.parameters()))
+"""
+
+LOSSES = [
+    ("a loss module", "nn.CrossEntropyLoss()(net(inputs), labels)", "CrossEntropyLoss_output_0"),
+    ("a loss function", "F.cross_entropy(net(inputs), labels)", "cross_entropy_output_0"),
+    ("a loss function divided", "F.nll_loss(net(inputs).log_softmax(1), labels) / 2", "nll_loss_output_0"),
+    ("a loss written by hand", "(net(inputs).square().mean() + 1).log()", "backward_loss_output_0"),
+]
+
+
+@pytest.mark.parametrize("what, loss, name", LOSSES, ids=[row[0] for row in LOSSES])
+def test_losses(what, loss, name, run_program, tmp_path):
+    text = NET + LOOP.format(loss=loss)
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stdout.splitlines()) == 1, "the program's own output and nothing else"
+    trial = TrialDump(tmp_path / "out")
+    assert trial.collection("losses") == [name]
+    assert [step for step, mode, _ in trial.modes() if mode == "TRAIN" and name in trial.names_at(step)] == list(range(6))
+    assert "tornasole: capturing into" in ran.stderr
+
+
+def test_the_standard_preset_keeps_statistics_at_the_start(run_program, tmp_path):
+    ran = run_program(NET + LOOP.format(loss="F.cross_entropy(net(inputs), labels)"), under=["--out", "out"])
+    trial = TrialDump(tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    entries = trial.entries()
+    for name in ("Net_fc1.weight", "gradient/Net_fc2.bias", "optimizer_gradient/Net_fc1.weight", "fc1_output_0"):
+        entry = entries[name, 1, "worker_0"]
+        assert set(entry["reductions"]) >= {"mean", "l2"}, name
+        assert not entry["value_announced"], f"{name} is kept as statistics only"
+    assert "Net.relu()_0_output_0" in trial.names
+    assert any(name.startswith("derived/counts/") for name in trial.names)
+    assert "scalar/learning_rate/0" in trial.names
+
+
+def test_a_configuration_file_decides(run_program, tmp_path):
+    (tmp_path / "config.json").write_text(
+        json.dumps(
+            {
+                "LocalPath": str(tmp_path / "there"),
+                "HookParameters": {"save_interval": 2},
+                "CollectionConfigurations": [{"CollectionName": "weights"}],
+            }
+        )
+    )
+    text = NET + LOOP.format(loss="F.cross_entropy(net(inputs), labels)")
+    expected = {"cross_entropy_output_0", "Net_fc1.weight", "Net_fc2.weight"}
+    assert run_program(text, under=["--config", "config.json"]).returncode == 0
+    trial = TrialDump(tmp_path / "there")
+    assert set(trial.names) == expected
+    assert trial.steps["TRAIN"] == [0, 2, 4]
+    assert run_program(text, under=["--config", "config.json", "--out", "here"]).returncode == 0
+    assert set(TrialDump(tmp_path / "here").names) == expected
+
+
+BEHAVIOUR = [
+    ("the exit status is the program's", "import sys; sys.exit(7)"),
+    ("an exception is the program's", "raise ValueError('mine')"),
+    ("a signal is the program's", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"),
+    ("arguments and __main__ are the program's", "import sys; print(sys.argv, __name__, __file__, __spec__)"),
+    ("the path is the program's", "import sys; print(sys.path[0]); print([p for p in sys.path if 'startup' in p])"),
+    (
+        "objects of __main__ can be pickled",
+        "import pickle\nclass Mine: pass\nprint(type(pickle.loads(pickle.dumps(Mine()))).__module__)",
+    ),
+    (
+        "processes can be spawned",
+        "import multiprocessing as mp\n"
+        "def square(x): return x * x\n"
+        "if __name__ == '__main__':\n"
+        "    with mp.get_context('spawn').Pool(1) as pool: print(pool.map(square, [1, 2, 3]))",
+    ),
+    (
+        "a training is the same",
+        NET + LOOP.format(loss="F.cross_entropy(net(inputs), labels)") + "import sys; sys.exit(3)",
+    ),
+]
+
+
+@pytest.mark.parametrize("what, text", BEHAVIOUR, ids=[row[0] for row in BEHAVIOUR])
+def test_as_under_plain_python(what, text, run_program):
+    bare, ran = run_program(text, "--flag", "a b"), run_program(text, "--flag", "a b", under=["--out", "out"])
+    assert ran.returncode == bare.returncode
+    assert ran.stdout == bare.stdout
+    if bare.stderr:
+        assert ran.stderr.splitlines()[-1] == bare.stderr.splitlines()[-1]
+
+
+USE = [
+    ("no program", [], 2, "a program to run is missing"),
+    ("no such script", ["nothing.py"], 2, "there is no nothing.py"),
+    ("no such preset", ["--preset", "huge", "x.py"], 2, "invalid choice: 'huge'"),
+    ("no such configuration", ["--config", "no.json", "x.py"], 2, "no.json is not a file"),
+    ("both", ["--config", "a", "--preset", "full", "x.py"], 2, "not allowed with"),
+]
+
+
+@pytest.mark.parametrize("what, arguments, status, message", USE, ids=[row[0] for row in USE])
+def test_bad_use(what, arguments, status, message, capsys, tmp_path, monkeypatch):
+    from tornasole.run.command_line import plan_run
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        plan_run(arguments, {}, 0.0)
+    assert stopped.value.code == status
+    assert message in capsys.readouterr().err
+
+
+def test_switched_off_by_the_environment(run_program, tmp_path):
+    text = NET + LOOP.format(loss="F.cross_entropy(net(inputs), labels)")
+    ran = run_program(text, under=["--out", "out"], environment={"USE_SMDEBUG": "0"})
+    assert ran.returncode == 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_hook_of_the_script_is_used(run_program, tmp_path):
+    own = "import tornasole.pytorch as smd\nhook = smd.Hook(out_dir='mine', save_config=smd.SaveConfig(save_interval=1))\n"
+    text = NET + own + "hook.register_module(net)\n" + LOOP.format(loss="nn.CrossEntropyLoss()(net(inputs), labels)")
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert TrialDump(tmp_path / "mine").names == ["CrossEntropyLoss_output_0"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_that_tries_its_parts_while_it_is_built(run_program, tmp_path):
+    text = NET.replace("def forward", "    self.size = self.fc1(torch.zeros(1, 6)).shape[1]\n    def forward", 1)
+    ran = run_program(text + LOOP.format(loss="F.cross_entropy(net(inputs), labels)"), under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert "Net_fc1.weight" in TrialDump(tmp_path / "out").names
+
+
+def test_a_module_that_is_no_number_any_more(run_program, tmp_path):
+    """After the first infinite loss everything is saved whole for two steps; at that step what is in memory."""
+    text = NET.replace("lr=0.1", "lr=1e30") + LOOP.format(loss="net(inputs).square().mean()").replace("range(6)", "range(30)")
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    entries = trial.entries()
+    raw = {step for (name, step, _), entry in entries.items() if name == "Net_fc1.weight" and entry["value_announced"]}
+    assert len(raw) == 3 and max(raw) - min(raw) == 2, raw
+    event = min(raw)
+    assert entries["gradient/Net_fc1.weight", event, "worker_0"]["value_announced"]
+    assert entries["fc1_output_0", event + 1, "worker_0"]["value_announced"]
