@@ -27,8 +27,9 @@ test: packages ## every check that a change has to pass; STAGE=name[,name] for s
 test-long: packages ## the tests labelled long, and ten minutes of each fuzz target
 	@scripts/test.py --long
 
-bench: build ## measure; needs .venvs/smdebug, which it makes
+bench: build ## measure beside the peers; makes the environments smdebug and bench
 	@scripts/env.sh smdebug
+	@scripts/env.sh bench
 	@.venvs/smdebug/bin/python bench/run.py --bin build/bin
 
 format: packages ## lay out all C++ files

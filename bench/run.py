@@ -48,6 +48,15 @@ READS = [
 ]
 
 
+# Extra time of a step of a PyTorch training: scenario of torch_bench.py -> times less than smdebug's, by model.
+TORCH = {
+    "save_all": {"mlp": 20, "cnn": 20, "deep": 20},
+    "weights_gradients": {"mlp": 15, "cnn": 15, "deep": 15},
+    "gradient_stats": {"mlp": 30, "cnn": 50, "deep": 50},
+    "losses": {"mlp": 40, "cnn": 40, "deep": 40},
+}
+
+
 class Runner:
     def __init__(self, options):
         self.options = options
@@ -226,6 +235,35 @@ class Runner:
                 seconds = statistics.median(answer[share] for answer in answers)
                 self.add(f"{name}, {share}", shown_time(seconds), "-", "-", "-", True)
 
+    def torch(self, name):
+        """One process that trains bare, under smdebug and under ours, in turns."""
+        python = ROOT / ".venvs/bench/bin/python"
+        if not python.exists():
+            self.notes.append(f"{name}: there is no {python}; make env NAME=bench makes it")
+            return
+        with tempfile.TemporaryDirectory() as directory:
+            out = directory + "/figures.json"
+            done = subprocess.run([python, HERE / "torch_bench.py", "--json", out], capture_output=True, text=True,
+                                  timeout=1800, env=self.environment, cwd=directory)
+            if done.returncode:
+                self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
+                return
+            figures = json.loads(pathlib.Path(out).read_text())
+        for row in figures:
+            self.torch_row(f"{name} {row['model']}, {row['scenario'].replace('_', ' ')}", row)
+
+    def torch_row(self, name, row):
+        ours, peer = row["tornasole_us"], row.get("smdebug_us")
+        if row["scenario"] not in TORCH:
+            share = ours / row["bare_us"]
+            self.add(name, f"{ours:.3g} us", f"{peer:.3g} us" if peer else "-", f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
+            return
+        target = TORCH[row["scenario"]][row["model"]]
+        self.add(name, f"{ours:.3g} us", f"{peer:.3g} us", f"{row['ratio']:.1f} x", f"{target} x", row["ratio"] >= target)
+        if row["scenario"] == "save_all":
+            self.add(f"{name}, processor", f"{row['tornasole_cpu_us']:.3g} us", f"{row['smdebug_cpu_us']:.3g} us",
+                     f"{row['cpu_ratio']:.1f} x", "8 x", row["cpu_ratio"] >= 8)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -246,6 +284,7 @@ class Runner:
         yield "histogram, 10,000,000 floats", lambda job: self.reductions("histogram", 10_000_000, job, 10)
         yield "statistics at memory speed", lambda job: self.memory_speed()
         yield "statistics in a hook", lambda job: self.hook_share()
+        yield "PyTorch", self.torch
 
 
 def shown_time(seconds):
