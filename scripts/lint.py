@@ -5,9 +5,9 @@ Two things make it quick, and neither changes a verdict:
 
 1. A file that passed is not looked at again, in any clone, until it, a header it includes, its compiler options,
    .clang-tidy, clang-tidy or an installed library changes. ~/.cache/tornasole-lint keeps that (or $XDG_CACHE_HOME).
-2. Most of the time goes into the headers of libraries. Files of one folder are therefore first looked at together, in a
-   file that includes them all; where that has a finding, or does not compile, each half is looked at, and so on: what is
-   said of one file alone counts. -v tells which files had to be taken apart and why.
+2. Most of the time goes into the headers of libraries. Files of one folder are therefore first looked at together, in
+   a file that includes them all; where that has a finding, or does not compile, each half is looked at, and so on: what
+   is said of one file alone counts. -v tells which files had to be taken apart and why.
 """
 
 import concurrent.futures

@@ -108,6 +108,10 @@ struct NameQuery {
   Mode mode = Mode::kGlobal;            // saved in this mode; kGlobal: in any
   std::vector<std::string> regex = {};  // any is found anywhere in the name (Python's re.search)
   std::optional<std::string> collection = {};
+  // A match that takes too many steps counts as none, and a pattern that met several of those is not tried on further
+  // names. Where this is set it gets a line for each such pattern, with the name; without it, one in `regex` makes the
+  // query fail.
+  std::vector<std::string>* limit_reports = nullptr;
 };
 
 // One value of a sweep; borrowed for the call.
@@ -212,7 +216,8 @@ class TORNASOLE_EXPORT Trial {
   StepState has_passed_step(ModeStep step) const;
   std::vector<std::string> workers_at(GlobalStep step) const;  // sorted
 
-  // Sorted. kInvalid for both a regex and a collection, or a pattern Python would refuse.
+  // Sorted. kInvalid for both a regex and a collection, for a pattern Python would refuse, and for one that takes too
+  // many steps.
   Result<std::vector<std::string>> tensor_names(const NameQuery& query = {}) const;
   bool has_tensor(std::string_view name) const;
   // kNotFound, with the names that come near.

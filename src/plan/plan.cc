@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/errors.h"
-#include "base/utf8.h"
+#include "pattern/limit_report.h"
 #include "plan/builtin_collections.h"
 #include "plan/plan_state.h"
 #include "plan/schedule.h"
@@ -80,8 +80,7 @@ bool Plan::State::matches(UsedPattern* used, const pattern::SearchedName& name) 
   const pattern::Match match = used->pattern.search(name);
   if (match == pattern::Match::kLimit && !used->has_hit_limit) {
     used->has_hit_limit = true;
-    limit_reports.push_back(fmt::format("pattern \"{}\": the match on \"{}\" took too many steps and counts as none",
-                                        printable(used->pattern.text()), printable(name.text().substr(0, 100))));
+    limit_reports.push_back(pattern::limit_report(used->pattern, name.text()));
   }
   return match == pattern::Match::kYes;
 }

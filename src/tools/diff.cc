@@ -285,7 +285,7 @@ Result<DiffReport> diff(const Trial& a, const Trial& b, const DiffOptions& optio
   TORNASOLE_CHECK(work.run());
   DiffReport report{.name_a = a.name(), .name_b = b.name(), .path_a = a.path(), .path_b = b.path()};
   report.steps_compared = work.steps_compared();
-  table.finish(&report);
+  TORNASOLE_CHECK(table.finish(&report));
   return report;
 }
 

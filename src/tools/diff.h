@@ -105,7 +105,7 @@ struct DiffReport {
   bool is_equal = true;  // exit code 0
 };
 
-// kInvalid for a pattern Python would refuse.
+// kInvalid for a pattern Python would refuse, and for one that takes too many steps.
 Result<DiffReport> diff(const Trial& a, const Trial& b, const DiffOptions& options = {});
 
 }  // namespace tornasole::tools

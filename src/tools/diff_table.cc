@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/errors.h"
+#include "pattern/limit_report.h"
 #include "tools/elements.h"
 
 namespace tornasole::tools {
@@ -59,8 +60,13 @@ TensorDiff& DiffTable::row_of(std::string_view tensor) {
   const auto found = rows_.find(tensor);
   if (found != rows_.end()) return found->second;
   TensorDiff row{.tensor = std::string(tensor), .tolerance = options_.tolerance};
-  const auto rule =
-      std::ranges::find_if(rules_, [&](const auto& one) { return one.first.search(tensor) == pattern::Match::kYes; });
+  const auto rule = std::ranges::find_if(rules_, [&](const auto& one) {
+    const pattern::Match match = one.first.search(tensor);
+    if (match == pattern::Match::kLimit && status_.ok()) {
+      status_ = invalid_error("diff: {}", pattern::limit_report(one.first, tensor));
+    }
+    return match == pattern::Match::kYes;
+  });
   if (rule != rules_.end()) row.tolerance = rule->second;
   return rows_.emplace(row.tensor, std::move(row)).first->second;
 }
@@ -154,7 +160,8 @@ void DiffTable::add_mismatch(MismatchKind kind, std::string_view tensor, std::op
   if (found->second.steps.size() < kMaxSteps) found->second.steps.push_back(*step);
 }
 
-void DiffTable::finish(DiffReport* report) {
+Status DiffTable::finish(DiffReport* report) {
+  TORNASOLE_CHECK(status_);
   report->first = std::move(first_);
   for (auto& [name, row] : rows_) {
     if (row.values_compared == 0 && row.reductions_compared == 0) continue;
@@ -166,6 +173,7 @@ void DiffTable::finish(DiffReport* report) {
   for (auto& [key, mismatch] : mismatches_) report->mismatches.push_back(std::move(mismatch));
   report->mismatch_count = mismatch_count_;
   report->is_equal = is_equal_;
+  return {};
 }
 
 }  // namespace tornasole::tools

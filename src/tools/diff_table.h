@@ -33,7 +33,8 @@ class DiffTable {
   void add(const ComparedPair& pair, const Tensor& a, const Tensor& b);
   // Steps are gathered: one mismatch per kind and tensor.
   void add_mismatch(MismatchKind kind, std::string_view tensor, std::optional<ModeStep> step, std::string_view what);
-  void finish(DiffReport* report);
+  // kInvalid if a rule's pattern took too many steps on a name: which tolerance holds for it is then not known.
+  Status finish(DiffReport* report);
 
  private:
   explicit DiffTable(const DiffOptions& options) : options_(options) {}
@@ -49,6 +50,7 @@ class DiffTable {
   std::int64_t mismatch_count_ = 0;
   std::optional<FirstDifference> first_;
   bool is_equal_ = true;
+  Status status_;
 };
 
 }  // namespace tornasole::tools

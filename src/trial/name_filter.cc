@@ -1,32 +1,42 @@
 #include "trial/name_filter.h"
 
-#include <algorithm>
-
 #include "base/errors.h"
+#include "pattern/limit_report.h"
 
 namespace tornasole::trial {
 namespace {
 
 constexpr std::size_t kMaxPatterns = 1000;
 
-Result<std::vector<pattern::Pattern>> compile_all(const std::vector<std::string>& texts) {
+// A pattern that gave up this often is not tried again: a trial may hold a million names made for it.
+constexpr int kMaxGivenUp = 10;
+
+}  // namespace
+
+Result<std::vector<NameFilter::UsedPattern>> NameFilter::compile_all(const std::vector<std::string>& texts) {
   if (texts.size() > kMaxPatterns) {
     return invalid_error("{} patterns; at most {} are allowed in one query", texts.size(), kMaxPatterns);
   }
-  std::vector<pattern::Pattern> patterns;
+  std::vector<UsedPattern> patterns;
   for (const std::string& text : texts) {
     TORNASOLE_TRY(pattern::Pattern pattern, pattern::Pattern::compile(text));
-    patterns.push_back(std::move(pattern));
+    patterns.push_back({std::move(pattern)});
   }
   return patterns;
 }
 
-bool is_found(const std::vector<pattern::Pattern>& patterns, std::string_view name) {
+bool NameFilter::is_found(std::vector<UsedPattern>* patterns, std::string_view name) {
   const pattern::SearchedName searched(name);
-  return std::ranges::any_of(patterns, [&](const auto& p) { return p.search(searched) == pattern::Match::kYes; });
+  for (UsedPattern& used : *patterns) {
+    if (used.given_up >= kMaxGivenUp) continue;
+    const pattern::Match match = used.pattern.search(searched);
+    if (match == pattern::Match::kYes) return true;
+    if (match == pattern::Match::kLimit && used.given_up++ == 0) {
+      limit_reports_.push_back(pattern::limit_report(used.pattern, name));
+    }
+  }
+  return false;
 }
-
-}  // namespace
 
 Result<NameFilter> NameFilter::by_patterns(const std::vector<std::string>& patterns) {
   NameFilter filter;
@@ -42,8 +52,8 @@ Result<NameFilter> NameFilter::by_collection(const TrialCollection& collection) 
   return filter;
 }
 
-bool NameFilter::contains(std::string_view name) const {
-  return listed_.contains(name) || (is_found(include_, name) && !is_found(exclude_, name));
+bool NameFilter::contains(std::string_view name) {
+  return listed_.contains(name) || (is_found(&include_, name) && !is_found(&exclude_, name));
 }
 
 }  // namespace tornasole::trial

@@ -97,6 +97,14 @@ Result<std::vector<std::string>> TrialState::tensor_names(const NameQuery& query
     const std::string& name = columns_.tables().names.name(id);
     if (!filter || filter->contains(name)) names.push_back(&name);
   }
+  if (filter && !filter->limit_reports().empty()) {
+    const std::vector<std::string>& reports = filter->limit_reports();
+    if (query.limit_reports != nullptr) {
+      query.limit_reports->insert(query.limit_reports->end(), reports.begin(), reports.end());
+    } else if (!query.regex.empty()) {
+      return invalid_error("tensor_names: {}", reports.front());
+    }
+  }
   return sorted_copies(names);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tornasole completion: what bash, zsh and fish offer, asked of the real shells; and that no command or option is missing.
+"""tornasole completion: what bash, zsh and fish offer, asked of the real shells; and that nothing is missing.
 
 A shell that is not installed is skipped by name, and with CI=true a failure."""
 

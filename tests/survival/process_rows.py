@@ -1,4 +1,6 @@
-"""Rows 29 to 39: values, names, live readers, forks and threads. Tests of the folders do some; here they are counted."""
+"""Rows 24 to 39: damage, hostile trials, values, names, live readers, forks and threads.
+
+Tests of the folders do most of them; here they are counted."""
 
 import json
 import os
@@ -8,12 +10,43 @@ import subprocess
 from survival_world import need, numbers
 
 
-def run_tests(world, program, pattern):
+def run_tests(world, program, pattern, rounds=1000):
+    environment = {**os.environ, "TORNASOLE_TEST_ROUNDS": str(rounds)}
     line = [os.path.join(world.bin, program), f"--gtest_filter={pattern}", "--gtest_brief=1"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False, env=environment)
     ran = int(re.search(r"(\d+) tests? from", done.stdout).group(1))
     need(done.returncode == 0 and ran > 0, f"{program} {pattern}: {done.stdout[-800:]}")
     return {"tests": ran}
+
+
+def row_24(world):
+    """a thousand bit flips in event files."""
+    return run_tests(world, "trial_test", "Damage.BitFlips*")
+
+
+def row_24_full(world):
+    """ten thousand bit flips in event files."""
+    return run_tests(world, "trial_test", "Damage.BitFlips*", rounds=10_000)
+
+
+def row_25(world):
+    """a thousand changed bytes in index and collections files."""
+    return run_tests(world, "trial_test", "Damage.ByteChanges*")
+
+
+def row_25_full(world):
+    """twenty thousand changed bytes in index and collections files, every other one in each."""
+    return run_tests(world, "trial_test", "Damage.ByteChanges*", rounds=20_000)
+
+
+def row_26(world):
+    """every file cut at every byte, and delivered byte by byte."""
+    return run_tests(world, "trial_test", "Damage.EveryFileCut*:Damage.ALiveReader*")
+
+
+def row_31(world):
+    """hostile trials."""
+    return run_tests(world, "trial_test", "HostileTrial.*")
 
 
 def row_29(world):

@@ -3,8 +3,8 @@
     survival_test.py --bin DIR --source DIR --set short|long [--row N] [--json FILE]
 
 Each row is a function named after it, in death_rows.py, storage_rows.py or process_rows.py. It returns its figures and
-fails by raising Broken; the figures of all rows are printed and go to --json. In every row: the weights equal those of the bare run, no value is wrong, due = committed + dropped,
-and the real smdebug opens what is committed.
+fails by raising Broken; the figures of all rows are printed and go to --json. In every row: the weights equal those of
+the bare run, no value is wrong, due = committed + dropped, and the real smdebug opens what is committed.
 """
 import argparse
 import json
@@ -22,13 +22,14 @@ from survival_world import Broken, World
 
 SHORT = [
     death_rows.row_1, death_rows.row_2, death_rows.row_6, death_rows.row_7, death_rows.row_8, storage_rows.row_9,
-    storage_rows.row_12, storage_rows.row_14, process_rows.row_29, process_rows.row_32, process_rows.row_33,
+    storage_rows.row_12, storage_rows.row_14, process_rows.row_24, process_rows.row_25, process_rows.row_26,
+    process_rows.row_29, process_rows.row_31, process_rows.row_32, process_rows.row_33,
     process_rows.row_34, process_rows.row_35, process_rows.row_36, process_rows.row_37, process_rows.row_39,
 ]
 LONG = [
     death_rows.row_1_full, death_rows.row_3, death_rows.row_4, death_rows.row_5, death_rows.row_8_other_host,
     storage_rows.row_9_recovery, storage_rows.row_10, storage_rows.row_11, storage_rows.row_13, storage_rows.row_15,
-    storage_rows.row_16, process_rows.row_36_full,
+    storage_rows.row_16, process_rows.row_24_full, process_rows.row_25_full, process_rows.row_36_full,
 ]
 
 
@@ -44,7 +45,9 @@ def main():
     if not os.path.exists(os.path.join(args.source, ".venvs", "smdebug", "bin", "python")):
         print("skipped: the environment smdebug is missing (make env NAME=smdebug)")
         return 1 if os.environ.get("CI") else 77
-    rows = [row for row in SHORT + LONG if row.__name__ == args.row] if args.row else SHORT if args.set == "short" else LONG
+    rows = SHORT if args.set == "short" else LONG
+    if args.row:
+        rows = [row for row in SHORT + LONG if row.__name__ == args.row]
     results, failed = {}, 0
     for row in rows:
         scratch = tempfile.mkdtemp(prefix="survival-")

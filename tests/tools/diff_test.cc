@@ -112,6 +112,19 @@ TEST(Diff, TolerancesHoldByPatternTheFirstOneCounts) {
   EXPECT_EQ(diff(a.open(), b.open(), {.regex = {"("}}).error().code, ErrorCode::kInvalid);
 }
 
+TEST(Diff, APatternThatTakesTooManyStepsIsAnErrorThatNamesIt) {
+  LocalTrial a("slow_pattern_a");
+  LocalTrial b("slow_pattern_b");
+  const std::string name = std::string(300, 'a') + "!";
+  for (LocalTrial* trial : {&a, &b}) trial->step({.step = 0, .values = {{name, tensor_of<float>({1})}}});
+  const DiffOptions kOptions[] = {{.rules = {{"(a+)+$", {}}}}, {.regex = {"(a+)+$"}}};
+  for (const DiffOptions& options : kOptions) {
+    const auto report = diff(a.open(), b.open(), options);
+    ASSERT_FALSE(report.ok());
+    EXPECT_THAT(report.error().message, AllOf(HasSubstr("(a+)+$"), HasSubstr("aaaa"), HasSubstr("too many steps")));
+  }
+}
+
 TEST(Diff, WhatOnlyOneHasIsListed) {
   LocalTrial a("missing_a");
   LocalTrial b("missing_b");
@@ -258,7 +271,7 @@ TEST(Diff, PointsAreThinnedKeepingTheLargest) {
     table->add(pair, tensor_of<float>({0}), tensor_of<float>({step == 7777 ? 5.F : 1.F}));
   }
   DiffReport report;
-  table->finish(&report);
+  ASSERT_TRUE(table->finish(&report).ok());
   const auto& points = report.tensors.at(0).points;
   EXPECT_LE(points.size(), TensorDiff::kMaxPoints);
   EXPECT_GT(points.size(), TensorDiff::kMaxPoints / 4);

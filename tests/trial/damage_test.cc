@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "trial_world.h"
@@ -12,6 +13,13 @@ namespace tornasole::trial {
 namespace {
 
 using Values = std::map<std::string, std::vector<float>>;  // "step/name"
+
+// Of random changes; the long set of the survival rows asks for ten times as many.
+int rounds() {
+  static const char* const kAsked = std::getenv("TORNASOLE_TEST_ROUNDS");
+  static const int kRounds = kAsked != nullptr ? std::atoi(kAsked) : 1000;
+  return kRounds;
+}
 
 // Five steps of two tensors and a reduction, with collections, health and end marker.
 std::map<std::string, Bytes> sound_files() {
@@ -158,7 +166,7 @@ TEST(Damage, BitFlipsInEventFiles) {
   std::mt19937 random(2024);
   TrialWorld world;
   write_all(world, files);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < rounds(); ++i) {
     const std::string path = format::event_path(static_cast<std::int64_t>(random() % 5), "worker_0");
     Bytes bytes = files.at(path);
     const std::size_t bit = random() % (bytes.size() * 8);
@@ -178,7 +186,7 @@ TEST(Damage, ByteChangesInIndexAndCollectionsFiles) {
   std::mt19937 random(7);
   TrialWorld world;
   write_all(world, files);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < rounds(); ++i) {
     const std::string path = i % 2 == 0 ? format::index_path(static_cast<std::int64_t>(random() % 5), "worker_0")
                                         : format::collections_path("worker_0");
     Bytes bytes = files.at(path);

@@ -9,11 +9,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -163,28 +166,71 @@ TEST_F(HostileTrial, LinksEverywhere) {
   expect_harmless("links to files, directories and themselves");
 }
 
-TEST_F(HostileTrial, PipesDevicesSocketsAndDirectoriesInsteadOfFiles) {
-  const auto fifo = [&](const std::string& relative) {
-    fs::create_directories(path_of(relative).parent_path());
-    ASSERT_EQ(mkfifo(path_of(relative).c_str(), 0600), 0);
-  };
-  fifo(format::index_path(0, "worker_0"));
-  fifo("collections/000000000/worker_1_collections.json");
-  fifo("tornasole/worker_0_health.json");
-  fifo(format::event_path(1, "worker_0"));
-  put_index(1, {.event_file = format::event_path(1, "worker_0"), .tensors = {{"x", 0, 100, {}}}});
-  fs::create_directories(path_of(format::index_path(2, "worker_0")));
-  fs::create_directories(path_of(format::event_path(3, "worker_0")));
-  put_index(3, {.event_file = format::event_path(3, "worker_0"), .tensors = {{"x", 0, 100, {}}}});
-  const int socket_file = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  const std::string path = path_of("index/4_w.json").string();
-  if (path.size() < sizeof address.sun_path) {
-    path.copy(address.sun_path, path.size());
-    ASSERT_EQ(bind(socket_file, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+// What stands where the reader expects a file.
+enum class Stand { kPipe, kSocket, kDirectory, kZeroDevice, kTerminalDevice };
+
+bool put_in_place(Stand stand, const fs::path& path) {
+  fs::create_directories(path.parent_path());
+  fs::remove_all(path);
+  switch (stand) {
+    case Stand::kPipe: return mkfifo(path.c_str(), 0600) == 0;
+    case Stand::kDirectory: return fs::create_directory(path);
+    case Stand::kZeroDevice: return mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 5)) == 0;
+    case Stand::kTerminalDevice: return mknod(path.c_str(), S_IFCHR | 0600, makedev(5, 0)) == 0;
+    case Stand::kSocket: {
+      // The name in a socket's address is short: it is bound nearby and moved.
+      const fs::path nearby = fs::path("/tmp") / fmt::format("hostile_socket_{}", getpid());
+      sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+      nearby.string().copy(address.sun_path, sizeof address.sun_path - 1);
+      const int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+      const bool is_bound = bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+      close(descriptor);
+      return is_bound && rename(nearby.c_str(), path.c_str()) == 0;
+    }
   }
-  expect_harmless("things that are no files");
-  close(socket_file);
+  return false;
+}
+
+TEST_F(HostileTrial, WhatIsNoFileIsNotReadWhereverItStands) {
+  const std::string kPlaces[] = {format::index_path(0, "worker_0"),
+                                 format::event_path(1, "worker_0"),
+                                 format::collections_path("worker_0"),
+                                 format::collections_path("worker_1"),
+                                 "tornasole/worker_0_health.json",
+                                 "tornasole/run.json",
+                                 "claim.smd",
+                                 "training_job_end.ts"};
+  const std::pair<Stand, const char*> kStands[] = {{Stand::kPipe, "a pipe"},
+                                                   {Stand::kSocket, "a socket"},
+                                                   {Stand::kDirectory, "a directory"},
+                                                   {Stand::kZeroDevice, "the device of endless zeros"},
+                                                   {Stand::kTerminalDevice, "a terminal"}};
+  for (const auto& [stand, what] : kStands) {
+    for (const std::string& place : kPlaces) {
+      fs::remove_all(root_ / "trial");
+      put(format::collections_path("worker_0"), format::encode_collections({}));
+      put(format::index_path(0, "worker_0"), encode_files({.step = 0, .tensors = {{"sound", {7}}}}).index);
+      put(format::event_path(0, "worker_0"), encode_files({.step = 0, .tensors = {{"sound", {7}}}}).events);
+      put_index(1, {.event_file = format::event_path(1, "worker_0"), .tensors = {{"x", 0, 100, {}}}});
+      if (!put_in_place(stand, path_of(place))) {
+        ASSERT_TRUE(errno == EPERM && geteuid() != 0) << what << ": " << strerror(errno);
+        continue;  // only root makes devices
+      }
+      expect_harmless(fmt::format("{} at {}", what, place).c_str());
+      const auto trial = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0, .end_delay_s = 0});
+      if (place.starts_with("index/")) {
+        ASSERT_TRUE(trial.ok()) << trial.error().message;
+        // The listing shows files and directories alone: what is neither is not there.
+        EXPECT_FALSE(trial->has_tensor("sound")) << what;
+        EXPECT_TRUE(trial->has_tensor("x")) << what;
+      }
+      if (place.starts_with("events/")) {
+        ASSERT_TRUE(trial.ok()) << trial.error().message;
+        EXPECT_THAT(trial->tensor("x", global(1)).error().message, testing::HasSubstr("not a regular file")) << what;
+        EXPECT_TRUE(trial->tensor("sound", global(0)).ok()) << what;
+      }
+    }
+  }
 }
 
 TEST_F(HostileTrial, FilesOfOneTebibyteWithNothingInThem) {
@@ -269,11 +315,35 @@ TEST_F(HostileTrial, NamesOfManyFilesThatAreNone) {
 TEST_F(HostileTrial, PatternsThatWouldTakeForEver) {
   format::StoredCollection collection{.name = "slow", .include_regex = {"(a+)+$", "(.*)*x", "(a|a)*b"}};
   put(format::collections_path("worker_0"), format::encode_collections({{collection}, 1}));
-  put_index(0, {.event_file = "e", .tensors = {{std::string(20'000, 'a'), 0, 100, {}}}});
+  put_index(0, {.event_file = "e", .tensors = {{std::string(20'000, 'a') + "!", 0, 100, {}}}});
   const auto start = std::chrono::steady_clock::now();
   const auto trial = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0});
   ASSERT_TRUE(trial.ok()) << trial.error().message;
   ASSERT_TRUE(trial->tensor_names({.collection = "slow"}).ok());
+  std::vector<std::string> reports;
+  ASSERT_TRUE(trial->tensor_names({.collection = "slow", .limit_reports = &reports}).ok());
+  EXPECT_THAT(reports, testing::Each(testing::AllOf(testing::HasSubstr("pattern \""), testing::HasSubstr("aaaa"),
+                                                    testing::HasSubstr("too many steps"))));
+  EXPECT_FALSE(reports.empty());
+  const auto asked = trial->tensor_names({.regex = {"(a+)+$"}});
+  ASSERT_FALSE(asked.ok());
+  EXPECT_EQ(asked.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(asked.error().message, testing::AllOf(testing::HasSubstr("(a+)+$"), testing::HasSubstr("aaaa")));
+  EXPECT_LE(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), kLimitSeconds);
+}
+
+TEST_F(HostileTrial, ManyNamesMadeForOnePattern) {
+  format::Index index{.event_file = "e"};
+  for (int i = 0; i < 20'000; ++i) index.tensors.push_back({std::string(200, 'a') + fmt::format("{}", i), 0, 16, {}});
+  index.tensors.push_back({"found", 0, 16, {}});
+  put_index(0, index);
+  const auto start = std::chrono::steady_clock::now();
+  const auto trial = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0});
+  ASSERT_TRUE(trial.ok()) << trial.error().message;
+  std::vector<std::string> reports;
+  EXPECT_EQ(*trial->tensor_names({.regex = {"(a+)+$", "^found$"}, .limit_reports = &reports}),
+            std::vector<std::string>{"found"});
+  EXPECT_EQ(reports.size(), 1U);
   EXPECT_LE(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), kLimitSeconds);
 }
 
