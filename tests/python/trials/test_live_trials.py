@@ -1,5 +1,6 @@
 """Trials of runs that go on: what questions see, and how waits end."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from tornasole.exceptions import (
 )
 from tornasole.modes import ModeKeys
 from tornasole.trials import LocalTrial, create_trial
+from tornasole.trials import trial as trial_module
 
 
 def test_a_trial_follows_a_hook_step_by_step(tmp_path):
@@ -193,6 +195,22 @@ def test_collections_files_of_all_workers_are_waited_for(tmp_path):
     files.end()
     with pytest.raises(MissingCollectionFiles):
         create_trial(str(tmp_path))
+
+
+def test_a_long_wait_for_a_trial_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial_module, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(trial_module, "_QUIET_POLLS", 2)
+    said = []
+    handler = logging.Handler(level=logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())
+    logging.getLogger("tornasole").addHandler(handler)
+    try:
+        with pytest.raises(MissingCollectionFiles):
+            create_trial(str(tmp_path / "nothing"), timeout=0.6)
+    finally:
+        logging.getLogger("tornasole").removeHandler(handler)
+    assert 1 <= len(said) <= 5
+    assert "nothing" in said[0] and "path may be wrong" in said[0]
 
 
 def test_other_threads_ask_while_one_waits(tmp_path):
