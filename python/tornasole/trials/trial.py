@@ -224,7 +224,8 @@ class Trial:
         self.maybe_refresh()
         if collection_name is not None:
             self._collections.push(collection_name)
-        names = self._engine.tensor_names(None if step is None else step_number(step), number, patterns, collection_name)
+        at = None if step is None else step_number(step)
+        names = self._engine.tensor_names(at, number, patterns, collection_name)
         if not names and patterns is not None:
             self.logger.warning("trial %s: no saved tensor matches %s", self.name, patterns)
         if not names and collection_name is not None:
