@@ -1,7 +1,4 @@
 // Trial and TrialTensor as one class: tensors are asked for by name, so no object of Python outlives what it points to.
-//
-// Locks, always in this order: the interpreter lock is given up, then the trial's lock is taken. Whoever waits gives
-// the trial's lock back while it sleeps, so other threads go on asking, and looks for signals, so Ctrl-C ends the wait.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -9,20 +6,19 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/exclusive_use.h"
+#include "bindings/numbers.h"
 #include "bindings/python_errors.h"
 #include "tornasole/trial.h"
 
@@ -30,8 +26,6 @@ namespace tornasole::python {
 namespace {
 
 namespace nb = nanobind;
-
-constexpr double kSliceSeconds = 0.05;
 
 ModeStep mode_step(std::int64_t step, int mode) { return {static_cast<Mode>(mode), step}; }
 
@@ -74,85 +68,6 @@ Reduction reduction_of(const std::string& name, bool of_absolute) {
   }
   return {*kind, of_absolute};
 }
-
-template <typename T>
-nb::object whole_number(const Tensor& tensor) {
-  return nb::int_(tensor.values<T>().front());
-}
-
-// One number as a number of Python, without loss; anything else as an array.
-nb::object to_number(Tensor tensor) {
-  if (tensor.element_count() == 1) {
-    switch (tensor.dtype()) {
-      case DType::kFloat64: return nb::float_(tensor.values<double>().front());
-      case DType::kFloat32: return nb::float_(static_cast<double>(tensor.values<float>().front()));
-      case DType::kInt8: return whole_number<std::int8_t>(tensor);
-      case DType::kInt16: return whole_number<std::int16_t>(tensor);
-      case DType::kInt32: return whole_number<std::int32_t>(tensor);
-      case DType::kInt64: return whole_number<std::int64_t>(tensor);
-      case DType::kUint8: return whole_number<std::uint8_t>(tensor);
-      case DType::kUint16: return whole_number<std::uint16_t>(tensor);
-      case DType::kUint32: return whole_number<std::uint32_t>(tensor);
-      case DType::kUint64: return whole_number<std::uint64_t>(tensor);
-      case DType::kFloat16: return to_numpy(std::move(tensor)).attr("item")();
-      default: break;
-    }
-  }
-  return to_numpy(std::move(tensor));
-}
-
-// The trial's lock while its engine is used by one thread alone, as the sleep function of the engine sees it.
-class ExclusiveUse {
- public:
-  explicit ExclusiveUse(nb::object tick) : tick_(std::move(tick)) {}
-
-  std::shared_mutex& mutex() noexcept { return mutex_; }
-
-  // Called by the engine with the lock held (but for opening, when nobody else knows the trial).
-  bool sleep(double seconds) {
-    if (is_shared_) mutex_.unlock();
-    const bool goes_on = sleep_unlocked(seconds);
-    if (is_shared_) mutex_.lock();
-    return goes_on;
-  }
-  void share() noexcept { is_shared_ = true; }
-  // What ended the last wait of this thread, thrown on.
-  static void rethrow() {
-    if (auto error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
-  }
-  void forget_tick() { tick_.reset(); }
-
- private:
-  bool sleep_unlocked(double seconds) {
-    using Clock = std::chrono::steady_clock;
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    while (true) {
-      if (!look_at_python()) return false;
-      const double left = std::chrono::duration<double>(end - Clock::now()).count();
-      if (left <= 0) return true;
-      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, kSliceSeconds)));
-    }
-  }
-
-  bool look_at_python() {
-    const nb::gil_scoped_acquire locked;
-    try {
-      if (PyErr_CheckSignals() != 0) nb::raise_python_error();
-      if (tick_.is_valid() && !tick_.is_none()) tick_();
-      return true;
-    } catch (...) {
-      error_ = std::current_exception();
-      return false;
-    }
-  }
-
-  std::shared_mutex mutex_;
-  nb::object tick_;  // used with the interpreter lock
-  bool is_shared_ = false;
-  static thread_local std::exception_ptr error_;
-};
-
-thread_local std::exception_ptr ExclusiveUse::error_;
 
 class PythonTrial {
  public:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 from tornasole.core.file_names import get_path_to_events_directory, list_files_in_directory
 from tornasole.core.locations import IndexFileLocationUtils, TensorLocation
+from tornasole.core.s3_utils import list_s3_objects
 from tornasole.core.tfrecord.tensor_reader import TensorReader
 from tornasole.exceptions import TensorUnavailableForStep
 
@@ -61,3 +62,21 @@ class LocalIndexReader:
             missing.reason = "missing file"
             raise missing from None
         return next(TensorReader(record).read_tensors())[2]
+
+
+class S3IndexReader:
+    """Lists the files of a trial under ``s3://bucket/prefix``."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.bucket_name, _, self.prefix_name = path.removeprefix("s3://").partition("/")
+
+    def list_index_files(self, start_after_key: str | None = None) -> tuple[list[str], str | None]:
+        """The index files, and the last of them."""
+        folder = IndexFileLocationUtils.get_index_path(self.prefix_name)
+        return list_s3_objects(self.bucket_name, folder, start_after_key)
+
+    def list_event_files(self, start_after_key: str | None = None) -> list[str]:
+        """The event files, after a key."""
+        folder = get_path_to_events_directory(self.prefix_name)
+        return list_s3_objects(self.bucket_name, folder, start_after_key)[0]

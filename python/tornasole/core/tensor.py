@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from tornasole.core.query_arguments import mode_number, step_number
 from tornasole.exceptions import (
     SMDebugNotImplementedError,
     StepNotYetAvailable,
@@ -53,16 +54,16 @@ class Tensor:
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
         """The steps at which it was saved, ascending; those that some worker has yet to write only on demand."""
         self.trial.maybe_refresh(self.name)
-        return self.trial._engine.tensor_steps(self.name, self.trial._mode_number(mode), bool(show_incomplete_steps))
+        return self.trial._engine.tensor_steps(self.name, mode_number(mode), bool(show_incomplete_steps))
 
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
         """The last ``n`` of its complete steps up to and including ``step``, ascending; all of them without ``n``."""
         self.trial.maybe_refresh(self.name)
-        return self.trial._engine.prev_steps(self.name, int(step), int(n or 0), self.trial._mode_number(mode))
+        return self.trial._engine.prev_steps(self.name, step_number(step), int(n or 0), mode_number(mode))
 
     def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
         """The workers that saved it at the step, sorted; :class:`TensorUnavailableForStep` if none did."""
-        return self.trial._engine.tensor_workers(self.name, int(step_num), self.trial._mode_number(mode))
+        return self.trial._engine.tensor_workers(self.name, step_number(step_num), mode_number(mode))
 
     def value(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> numpy.ndarray:
         """The value as an array.
@@ -78,7 +79,7 @@ class Tensor:
         Raises what :meth:`value` would for the first step that has none.
         """
         self.trial.maybe_refresh(self.name)
-        return self.trial._engine.values(self.name, self.trial._mode_number(mode), worker or "")
+        return self.trial._engine.values(self.name, mode_number(mode), worker or "")
 
     def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
         """The saved shape, else that of the value; :class:`ShapeUnavailableForStep` if neither was saved."""
@@ -87,7 +88,7 @@ class Tensor:
     def shapes(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, tuple[int, ...]]:
         """The shapes at all complete steps of the mode that have one, by step."""
         self.trial.maybe_refresh(self.name)
-        shapes = self.trial._engine.shapes(self.name, self.trial._mode_number(mode), worker or "")
+        shapes = self.trial._engine.shapes(self.name, mode_number(mode), worker or "")
         return {step: tuple(shape) for step, shape in shapes.items()}
 
     def reduction_value(
@@ -130,7 +131,7 @@ class Tensor:
 
     def _at_step(self, read, step_num, mode, worker):
         """What `read` says of the step; if the step is not known to hold the tensor, once more after a refresh."""
-        question = (self.name, int(step_num), self.trial._mode_number(mode), worker or "")
+        question = (self.name, step_number(step_num), mode_number(mode), worker or "")
         try:
             return read(*question)
         except (StepUnavailable, StepNotYetAvailable):

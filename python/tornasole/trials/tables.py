@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tornasole.core.query_arguments import mode_number
 from tornasole.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
 from tornasole.modes import ModeKeys
 
@@ -19,7 +20,7 @@ def to_pandas(trial, names=None, mode: ModeKeys = ModeKeys.GLOBAL):
     if not wanted:
         return pandas.DataFrame(columns=columns)
     rows: dict[tuple, dict] = {}
-    number = trial._mode_number(mode)
+    number = mode_number(mode)
     swept = trial._engine.sweep(wanted, mode=number, values=False, reductions=True, show_incomplete=False)
     scalars = [name for name in wanted if _is_scalar(trial, name, mode)]
     if scalars:
@@ -63,7 +64,7 @@ def _is_scalar(trial, name: str, mode: ModeKeys) -> bool:
     """Whether the first value of the tensor has one element; the others will not differ."""
     tensor = trial.tensor(name)
     for step in tensor.steps(mode=mode)[:1]:
-        if not trial._engine.has_value(name, step, trial._mode_number(mode), ""):
+        if not trial._engine.has_value(name, step, mode_number(mode), ""):
             return False
         try:
             return tensor.value(step, mode=mode).size == 1

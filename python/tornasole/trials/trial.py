@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tornasole import _engine
+from tornasole.core.query_arguments import checked_range_steps, flat_patterns, mode_number, step_number
 from tornasole.core.tensor import StepState, Tensor
-from tornasole.exceptions import SMDebugValueError
+from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ModeKeys
-from tornasole.trials.arguments import checked_range_steps, flat_patterns, mode_number
 from tornasole.trials.live_collections import LiveCollections
 
 POLL_SECONDS = 2.0
@@ -79,10 +79,8 @@ class Trial:
         self.name: str = self._engine.name
         self.path: str = self._engine.path
         self._collections = LiveCollections(self._engine)
-        if self._engine.damage_count:
-            self.logger.warning(
-                "trial %s: %d damaged files or values were left out", self.name, self._engine.damage_count
-            )
+        self._damage_told = 0
+        self._tell_damage()
 
     # What makes it equal to another: the same run under the same name.
     def __eq__(self, other: object) -> bool:
@@ -172,13 +170,23 @@ class Trial:
 
     def maybe_refresh(self, name: str | None = None) -> None:
         """Loads what was written since, unless the trial is frozen or complete."""
-        if not self.dynamic_refresh or self._engine.loaded_all_steps:
-            return
-        self._engine.refresh()
+        if self.dynamic_refresh and not self._engine.loaded_all_steps:
+            self.refresh_data()
 
     def refresh_data(self) -> None:
         """Loads what was written since."""
         self._engine.refresh()
+        self._tell_damage()
+
+    def _tell_damage(self) -> None:
+        """Logs damage that was met since the last time."""
+        count = self._engine.damage_count
+        if count == self._damage_told:
+            return
+        first = self._engine.damage()[self._damage_told : self._damage_told + 1]
+        example = f"; {first[0][0]}: {first[0][2]}" if first else ""
+        self.logger.warning("trial %s: left out as damaged: %d%s", self.name, count - self._damage_told, example)
+        self._damage_told = count
 
     # --- Tensors --------------------------------------------------------------------------------------------------
 
@@ -208,7 +216,7 @@ class Trial:
         ``regex``, a pattern or a list of them, keeps the names in which any is found (as ``re.search``);
         ``collection``, a name or a collection, those that belong to it. Only one of the two can be given.
         """
-        number = self._mode_number(mode)
+        number = mode_number(mode)
         if regex is not None and collection is not None:
             raise SMDebugValueError("tensor_names takes a regex or a collection, not both")
         patterns = None if regex is None else flat_patterns(regex)
@@ -216,7 +224,8 @@ class Trial:
         self.maybe_refresh()
         if collection_name is not None:
             self._collections.push(collection_name)
-        names = self._engine.tensor_names(None if step is None else int(step), number, patterns, collection_name)
+        at = None if step is None else step_number(step)
+        names = self._engine.tensor_names(at, number, patterns, collection_name)
         if not names and patterns is not None:
             self.logger.warning("trial %s: no saved tensor matches %s", self.name, patterns)
         if not names and collection_name is not None:
@@ -227,29 +236,29 @@ class Trial:
         """The values of the tensors of the collection "inputs" at the step, by the number at the end of the name."""
         self.maybe_refresh()
         self._collections.push("inputs")
-        return self._engine.group("inputs", int(step), self._mode_number(mode))
+        return self._engine.group("inputs", step_number(step), mode_number(mode))
 
     def labels(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list:
         """The values of the tensors called labels… at the step, by the number at the end of the name."""
         self.maybe_refresh()
-        return self._engine.group("labels", int(step), self._mode_number(mode))
+        return self._engine.group("labels", step_number(step), mode_number(mode))
 
     def predictions(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list:
         """The values of the tensors called predictions… at the step, by the number at the end of the name."""
         self.maybe_refresh()
-        return self._engine.group("predictions", int(step), self._mode_number(mode))
+        return self._engine.group("predictions", step_number(step), mode_number(mode))
 
     # --- Steps, modes, workers ------------------------------------------------------------------------------------
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
         """The steps of the mode that are complete, ascending; with the flag also those some worker has yet to write."""
         self.maybe_refresh()
-        return self._engine.steps(self._mode_number(mode), bool(show_incomplete_steps))
+        return self._engine.steps(mode_number(mode), bool(show_incomplete_steps))
 
     def partial_steps(self, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
         """The steps that were cut off while they were written; they are never among the complete ones."""
         self.maybe_refresh()
-        return self._engine.partial_steps(self._mode_number(mode))
+        return self._engine.partial_steps(mode_number(mode))
 
     def modes(self) -> set[ModeKeys]:
         """The modes with at least one step; never ``GLOBAL``."""
@@ -265,19 +274,19 @@ class Trial:
 
     def mode_modestep(self, global_step: int) -> tuple[ModeKeys | None, int | None]:
         """:meth:`mode` and :meth:`mode_step` in one."""
-        found = self._engine.mode_step(int(global_step))
+        found = self._engine.mode_step(step_number(global_step))
         if found is None:
             self.maybe_refresh()
-            found = self._engine.mode_step(int(global_step))
+            found = self._engine.mode_step(step_number(global_step))
         return (None, None) if found is None else (ModeKeys(found[0]), found[1])
 
     def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
         """The global step of a mode's step; None if it is not known. A global step is returned as it is."""
-        number = self._mode_number(mode)
-        found = self._engine.global_step(number, int(mode_step))
+        number = mode_number(mode)
+        found = self._engine.global_step(number, step_number(mode_step))
         if found is None:
             self.maybe_refresh()
-            found = self._engine.global_step(number, int(mode_step))
+            found = self._engine.global_step(number, step_number(mode_step))
         return found
 
     def workers(self) -> list[str]:
@@ -287,12 +296,12 @@ class Trial:
 
     def workers_for_step(self, global_step: int) -> list[str]:
         """The workers that have written the global step so far, sorted."""
-        return self._engine.workers_at(int(global_step))
+        return self._engine.workers_at(step_number(global_step))
 
     def has_passed_step(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> StepState:
         """Whether the step is available, may still come, or will not come any more."""
         self.maybe_refresh()
-        return StepState(self._engine.has_passed_step(int(step), self._mode_number(mode)))
+        return StepState(self._engine.has_passed_step(step_number(step), mode_number(mode)))
 
     def wait_for_steps(
         self, required_steps: Iterable[int], mode: ModeKeys = ModeKeys.GLOBAL, timeout: float | None = None
@@ -302,11 +311,13 @@ class Trial:
         :class:`StepUnavailable` for one that was passed over, :class:`NoMoreData` for one beyond the end of a run that
         is over, :class:`StepNotYetAvailable` after ``timeout`` seconds without a sign of life (default: of the trial).
         """
-        steps = [int(step) for step in required_steps]
+        if not isinstance(required_steps, Iterable):
+            raise SMDebugTypeError(f"required_steps is {required_steps!r}; a list of steps is wanted")
+        steps = [step_number(step) for step in required_steps]
         if timeout is not None:
             self._engine.set_waiting(timeout, self._poll_interval)
         try:
-            self._engine.wait_for_steps(steps, self._mode_number(mode))
+            self._engine.wait_for_steps(steps, mode_number(mode))
         finally:
             if timeout is not None:
                 self._engine.set_waiting(self._timeout, self._poll_interval)
@@ -337,10 +348,6 @@ class Trial:
         from tornasole.trials.tables import to_pandas
 
         return to_pandas(self, names=names, mode=mode)
-
-    @staticmethod
-    def _mode_number(mode: ModeKeys) -> int:
-        return mode_number(mode)
 
 
 class _OpeningWarning:

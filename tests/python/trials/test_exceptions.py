@@ -129,6 +129,13 @@ RAISED = [
     (lambda t: t.collection(3), SMDebugTypeError, {}),
     (lambda t: t.collection("mine").include(3), SMDebugTypeError, {}),
     (lambda t: t.steps(mode="train"), SMDebugTypeError, {}),
+    (lambda t: t.tensor("a").value("0"), SMDebugTypeError, {}),
+    (lambda t: t.tensor("a").value(0.5), SMDebugTypeError, {}),
+    (lambda t: t.tensor("a").prev_steps(None), SMDebugTypeError, {}),
+    (lambda t: t.has_passed_step(None), SMDebugTypeError, {}),
+    (lambda t: t.tensor_names(step="1"), SMDebugTypeError, {}),
+    (lambda t: t.wait_for_steps(3), SMDebugTypeError, {}),
+    (lambda t: t.wait_for_steps(["3"]), SMDebugTypeError, {}),
 ]
 
 

@@ -1,5 +1,6 @@
 """Trials of runs that go on: what questions see, and how waits end."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from tornasole.exceptions import (
 )
 from tornasole.modes import ModeKeys
 from tornasole.trials import LocalTrial, create_trial
+from tornasole.trials import trial as trial_module
 
 
 def test_a_trial_follows_a_hook_step_by_step(tmp_path):
@@ -195,6 +197,22 @@ def test_collections_files_of_all_workers_are_waited_for(tmp_path):
         create_trial(str(tmp_path))
 
 
+def test_a_long_wait_for_a_trial_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial_module, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(trial_module, "_QUIET_POLLS", 2)
+    said = []
+    handler = logging.Handler(level=logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())
+    logging.getLogger("tornasole").addHandler(handler)
+    try:
+        with pytest.raises(MissingCollectionFiles):
+            create_trial(str(tmp_path / "nothing"), timeout=0.6)
+    finally:
+        logging.getLogger("tornasole").removeHandler(handler)
+    assert 1 <= len(said) <= 5
+    assert "nothing" in said[0] and "path may be wrong" in said[0]
+
+
 def test_other_threads_ask_while_one_waits(tmp_path):
     files = TrialFiles(tmp_path)
     files.write(0)
@@ -210,6 +228,61 @@ def test_other_threads_ask_while_one_waits(tmp_path):
     files.write(5)
     waiting.join(timeout=10)
     assert not waiting.is_alive()
+
+
+def test_many_threads_ask_a_run_that_grows(tmp_path):
+    files = TrialFiles(tmp_path, "ab")
+    files.write_steps(range(2))
+    trial = create_trial(str(tmp_path))
+    failures, is_over = [], threading.Event()
+
+    def ask():
+        last = 0
+        while not is_over.is_set():
+            try:
+                steps = trial.steps()
+                assert len(steps) >= last
+                last = len(steps)
+                assert trial.tensor("a").value(steps[-1], worker="b").tolist() == [1, 2, 3]
+                assert set(trial.tensor("a").values()) >= set(steps)
+                assert trial.tensor_names(step=steps[-1]) == ["a"]
+                assert "all" in trial.collections()
+            except BaseException as error:  # told by the main thread
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for step in range(2, 40):
+        files.write_steps([step])
+    trial.wait_for_steps([39])
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert trial.steps() == list(range(40))
+
+
+def test_damage_is_told_once(tmp_path):
+    files = TrialFiles(tmp_path)
+    files.write(0)
+    said = []
+    handler = logging.Handler(level=logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())
+    logging.getLogger("tornasole").addHandler(handler)
+    try:
+        trial = create_trial(str(tmp_path), on_damage="skip")
+        bad = tmp_path / "index" / "000000000" / "000000000001_worker_0.json"
+        bad.write_bytes(b"{")
+        os.utime(bad, (1, 1))
+        for _ in range(3):
+            assert trial.steps() == [0]
+    finally:
+        logging.getLogger("tornasole").removeHandler(handler)
+    (text,) = said
+    assert bad.name in text
+    assert len(trial.damage) == 1
 
 
 @pytest.mark.parametrize("what", ["open", "wait"])

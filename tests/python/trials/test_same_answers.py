@@ -41,7 +41,8 @@ pytestmark = pytest.mark.skipif(not os.path.exists(SMDEBUG_PYTHON), reason=f"{SM
 def make_trials(folder):
     one = TrialFiles(folder / MADE_NAMES[0], collections={"weights": (["weight"], []), "losses": ([], ["loss"])})
     for step in range(0, 50, 5):
-        one.write(step, tensors={"fc.weight": [[step, 1], [2, 3]], "loss": [1 / (step + 1)], "gradient/fc.bias": [0, -1]})
+        tensors = {"fc.weight": [[step, 1], [2, 3]], "loss": [1 / (step + 1)], "gradient/fc.bias": [0, -1]}
+        one.write(step, tensors=tensors)
     three = TrialFiles(folder / MADE_NAMES[1], "abc", collections={"weights": (["weight"], [])})
     three.write_steps(range(4), tensors={"weight": [1, 2]})
     three.write_steps(range(4, 8), "ac", tensors={"weight": [3, 4], "bias": [5]})
@@ -82,7 +83,8 @@ def tensors_the_original_loses(name):
 
 def is_close(left, right):
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-        return left == right or (left != left and right != right) or math.isclose(left, right, rel_tol=2e-5, abs_tol=1e-7)
+        are_both_nan = left != left and right != right
+        return left == right or are_both_nan or math.isclose(left, right, rel_tol=2e-5, abs_tol=1e-7)
     return left == right
 
 

@@ -16,7 +16,7 @@ from tornasole.core.file_names import (
     serialize_tf_device,
     step_in_range,
 )
-from tornasole.core.index_reader import LocalIndexReader, ReadIndexFilesCache
+from tornasole.core.index_reader import LocalIndexReader, ReadIndexFilesCache, S3IndexReader
 from tornasole.core.locations import (
     EventFileLocation,
     IndexFileLocationUtils,
@@ -26,11 +26,13 @@ from tornasole.core.locations import (
     TensorShape,
 )
 from tornasole.core.reader import FileReader
+from tornasole.core.tfevent.util import _get_proto_dtype
 from tornasole.core.tfrecord.tensor_reader import TensorReader
 from tornasole.exceptions import (
     IndexReaderException,
     SMDebugError,
     SMDebugNotImplementedError,
+    SMDebugTypeError,
     SMDebugValueError,
     TensorUnavailableForStep,
 )
@@ -109,6 +111,34 @@ def test_an_index_leads_to_its_values(files):
         reader.fetch_tensor_value(place)
     assert reader.list_event_files(start_after_key=event_file(files)) == [event_file(files)]
     assert reader.list_event_files(start_after_key=event_file(files) + "x") == []
+
+
+def test_s3_is_refused_with_a_word():
+    reader = S3IndexReader("s3://bucket/some/run")
+    assert (reader.bucket_name, reader.prefix_name) == ("bucket", "some/run")
+    for ask in (reader.list_index_files, reader.list_event_files):
+        with pytest.raises(SMDebugNotImplementedError, match="s3://bucket/some/run"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "dtype, name",
+    [
+        (numpy.dtype("float32"), (True, "DT_FLOAT")),
+        (numpy.float16, (True, "DT_HALF")),
+        (numpy.dtype([("qint8", "i1")]), (True, "DT_QINT8")),
+        (numpy.dtype("U3"), (False, "DT_STRING")),
+        (numpy.dtype("O"), (False, "DT_STRING")),
+    ],
+)
+def test_names_of_types(dtype, name):
+    assert _get_proto_dtype(dtype) == name
+
+
+def test_types_that_cannot_be_saved():
+    for bad in (numpy.dtype("datetime64[s]"), numpy.dtype([("a", "i1"), ("b", "i1")]), "no type"):
+        with pytest.raises(SMDebugTypeError):
+            _get_proto_dtype(bad)
 
 
 def test_read_index_files_are_remembered_up_to_a_limit():

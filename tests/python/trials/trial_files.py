@@ -135,4 +135,5 @@ def open_hook(path):
         return _engine.Hook(str(path), save_all=True, save_interval=1)
     from tornasole.core.save_config import SaveConfig
 
-    return _engine.Hook.open({"out_dir": str(path), "save_all": True, "save_config": SaveConfig(save_interval=1)._plain()})
+    every_step = SaveConfig(save_interval=1)._plain()
+    return _engine.Hook.open({"out_dir": str(path), "save_all": True, "save_config": every_step})

@@ -123,7 +123,8 @@ class Interview:
                 ask(f"value {mode.name} {step}", lambda: tensor.value(step, mode=mode))
                 ask(f"shape {mode.name} {step}", lambda: tensor.shape(step, mode=mode))
                 ask(f"workers {mode.name} {step}", lambda: sorted(tensor.workers(step, mode=mode)))
-                ask(f"reduction_values {mode.name} {step}", lambda: as_numbers(tensor.reduction_values(step, mode=mode)))
+                stored = lambda: as_numbers(tensor.reduction_values(step, mode=mode))
+                ask(f"reduction_values {mode.name} {step}", stored)
                 ask(f"bad worker {mode.name} {step}", lambda: tensor.value(step, mode=mode, worker="nobody"))
             for step in steps[:1]:
                 for worker in trial.workers():

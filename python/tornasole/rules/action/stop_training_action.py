@@ -33,7 +33,8 @@ class StopTrainingAction:
             )
             return
         path = os.path.join(self._trial.path, STOP_REQUEST_FILE)
-        request = {"rule": self._rule_name, "message": message, "time": time.time(), "prefix": self._training_job_prefix}
+        request = {"rule": self._rule_name, "message": message, "time": time.time()}
+        request["prefix"] = self._training_job_prefix
         if step is not None:
             request["step"] = step
         write_json(path, request)

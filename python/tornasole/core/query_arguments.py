@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ModeKeys
 
@@ -11,6 +13,17 @@ def mode_number(mode: ModeKeys) -> int:
     if isinstance(mode, ModeKeys):
         return mode.value
     raise SMDebugTypeError(f"{mode!r} is no mode; modes.TRAIN, modes.EVAL, modes.PREDICT and modes.GLOBAL are")
+
+
+def step_number(step) -> int:
+    """The number of a step; a type error for anything that is no whole number."""
+    try:
+        return operator.index(step)
+    except TypeError:
+        pass
+    if isinstance(step, float) and step.is_integer():
+        return int(step)
+    raise SMDebugTypeError(f"{step!r} is no step; a whole number is")
 
 
 def flat_patterns(regex) -> list[str]:
