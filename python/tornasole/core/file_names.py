@@ -12,13 +12,18 @@ _COLLECTIONS_FILE = re.compile(r"(?P<worker>.+)_collections\.json(\.ts)?")
 
 
 def serialize_tf_device(device: str) -> str:
-    """The name of a device as it can stand in a file's name; other names are left as they are."""
-    return device.replace("/", "_").replace(":", "-") if device.startswith("/") else device
+    """The name of a device as it can stand in a file's name."""
+    return device.replace("/", "_").replace(":", "-")
 
 
 def deserialize_tf_device(device_name: str) -> str:
-    """The name of a device from its form in a file's name; other names are left as they are."""
-    return device_name.replace("_", "/").replace("-", ":") if device_name.startswith("_") else device_name
+    """The name of a device from its form in a file's name."""
+    return device_name.replace("_", "/").replace("-", ":")
+
+
+def _worker_name(in_file_name: str) -> str:
+    # Only devices begin so: their names begin with a slash.
+    return deserialize_tf_device(in_file_name) if in_file_name.startswith("_") else in_file_name
 
 
 def parse_worker_name_from_file(filename: str) -> str:
@@ -26,7 +31,7 @@ def parse_worker_name_from_file(filename: str) -> str:
     found = _WORKER_FILE.fullmatch(os.path.basename(filename))
     if found is None:
         raise IndexReaderException(f"{filename}: the name has no step and worker")
-    return deserialize_tf_device(found["worker"])
+    return _worker_name(found["worker"])
 
 
 def get_worker_name_from_collection_file(filename: str) -> str:
@@ -34,20 +39,20 @@ def get_worker_name_from_collection_file(filename: str) -> str:
     found = _COLLECTIONS_FILE.fullmatch(os.path.basename(filename))
     if found is None:
         raise IndexReaderException(f"{filename}: the name is not that of a collections file")
-    return deserialize_tf_device(found["worker"])
+    return _worker_name(found["worker"])
 
 
 def get_path_to_collections(directory: str) -> str:
     """The folder of a trial that holds its collections files."""
-    return os.path.join(directory, "collections", "000000000")
+    return os.path.join(directory, "collections", "000000000", "")
 
 
 def get_path_to_events_directory(path: str) -> str:
     """The folder of a trial that holds its values."""
-    return os.path.join(path, "events")
+    return os.path.join(path, "events", "")
 
 
-def list_files_in_directory(directory: str, file_regex: str | None = None) -> list[str]:
+def list_files_in_directory(directory: str, file_regex: str | re.Pattern | None = None) -> list[str]:
     """The files in a folder and below; with a pattern those whose name begins with a match of it."""
     pattern = None if file_regex is None else re.compile(file_regex)
     return [

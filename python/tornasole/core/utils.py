@@ -19,11 +19,34 @@ from tornasole.core.config_constants import (
     DEFAULT_SAGEMAKER_TENSORBOARD_PATH,
     TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
 )
+from tornasole.core.file_names import (
+    deserialize_tf_device,
+    get_path_to_collections,
+    get_path_to_events_directory,
+    get_worker_name_from_collection_file,
+    list_collection_files_in_directory,
+    list_files_in_directory,
+    parse_worker_name_from_file,
+    serialize_tf_device,
+    step_in_range,
+)
 from tornasole.core.guard import guard as error_handling_agent
 from tornasole.core.logger import get_logger
 from tornasole.exceptions import SMDebugNotImplementedError, SMDebugRuntimeError, SMDebugTypeError
 
-__all__ = ["error_handling_agent", "get_logger"]
+__all__ = [
+    "deserialize_tf_device",
+    "error_handling_agent",
+    "get_logger",
+    "get_path_to_collections",
+    "get_path_to_events_directory",
+    "get_worker_name_from_collection_file",
+    "list_collection_files_in_directory",
+    "list_files_in_directory",
+    "parse_worker_name_from_file",
+    "serialize_tf_device",
+    "step_in_range",
+]
 
 
 class FRAMEWORK(Enum):
@@ -101,12 +124,6 @@ def match_inc(tname: str, include: Iterable[str]) -> bool:
     return any(_engine.finds_match(pattern, tname) for pattern in include)
 
 
-def step_in_range(range_steps: tuple, step: int) -> bool:
-    """Whether ``start <= step < end``; an end of None is none, and so is a start."""
-    start, end = range_steps
-    return (start is None or step >= start) and (end is None or step < end)
-
-
 def index(sorted_list: list, elem: Any) -> int:
     """The position of an element in a sorted list; ValueError if it is not there."""
     return sorted_list.index(elem)
@@ -153,58 +170,12 @@ def get_immediate_subdirectories(a_dir: str) -> list[str]:
     return [entry.name for entry in os.scandir(a_dir) if entry.is_dir()]
 
 
-def list_files_in_directory(directory: str, file_regex: str | re.Pattern | None = None) -> list[str]:
-    """All files below a directory; with a pattern, those whose names match it from their beginning."""
-    names = [os.path.join(root, name) for root, _, found in os.walk(directory) for name in found]
-    return [name for name in names if file_regex is None or re.match(file_regex, os.path.basename(name))]
-
-
-def list_collection_files_in_directory(directory: str) -> list[str]:
-    """The collections files below a directory."""
-    return list_files_in_directory(directory, r".*_?collections\.json$")
-
-
-def get_path_to_collections(directory: str) -> str:
-    """Where a trial has its collections files."""
-    return os.path.join(directory, "collections", "000000000", "")
-
-
-def get_path_to_events_directory(path: str) -> str:
-    """Where a trial has its event files."""
-    return os.path.join(path, "events", "")
-
-
 def get_relative_event_file_path(path: str) -> str:
     """The path of an event file below its trial."""
     parts = os.path.normpath(path).split(os.sep)[-3:]
     if len(parts) < 3 or parts[0] not in ("events", "tensorboard"):
         raise SMDebugRuntimeError(f"{path}: not the path of an event file, which has 'events' or 'tensorboard' in it")
     return os.path.join(*parts)
-
-
-def serialize_tf_device(device: str) -> str:
-    """A device's name as part of a file name."""
-    return device.replace("/", "_").replace(":", "-")
-
-
-def deserialize_tf_device(device_name: str) -> str:
-    """The device's name out of a file name."""
-    return device_name.replace("_", "/").replace("-", ":")
-
-
-def get_worker_name_from_collection_file(filename: str) -> str:
-    """The worker whose collections file this is."""
-    name = os.path.basename(filename).rsplit("_collections.", 1)[0]
-    return deserialize_tf_device(name) if name.startswith("_") else name
-
-
-def parse_worker_name_from_file(filename: str) -> str:
-    """The worker whose index or event file this is."""
-    found = re.match(r"\d+_(.+)\.(json|csv|tfevents)$", os.path.basename(filename))
-    if found is None:
-        raise SMDebugRuntimeError(f"{filename}: not the name of an index or event file")
-    name = found.group(1)
-    return deserialize_tf_device(name) if name.startswith("_") else name
 
 
 # ---- the process

@@ -11,12 +11,8 @@ import json
 import logging
 from typing import Any
 
+from tornasole.core.collection import Collection
 from tornasole.exceptions import SMDebugError, SMDebugTypeError
-
-try:
-    from tornasole.core.collection import Collection
-except ImportError:  # an installation that only reads
-    from tornasole.trials.analysis_collection import AnalysisCollection as Collection
 
 
 class LiveCollections:
