@@ -315,7 +315,7 @@ class BaseHook:
 
     def report(self) -> dict[str, Any]:
         """What capture did so far: steps due, committed and dropped, coverage of the collections, bytes, errors."""
-        return self._engine_hook.report()
+        return {} if self._engine_hook is None else self._engine_hook.report()
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Sets the mode of the steps to come; ends the open step if the mode changes. Counts nothing."""
