@@ -138,6 +138,15 @@ TORNASOLE_EXPORT std::vector<CollectionConfig> collections_of(Framework framewor
 TORNASOLE_EXPORT std::vector<std::string> saved_collections_of(Framework framework);
 // What a collection of that name starts with when it is first asked for: mostly nothing.
 TORNASOLE_EXPORT CollectionConfig new_collection(Framework framework, std::string_view name);
+// What a configuration file says, without a hook: complete options, as Hook::options has them, and the collections it
+// names, in its order. kInvalid names file, line, key and what is allowed.
+struct ConfigFile {
+  HookOptions options = {};
+  std::vector<CollectionConfig> collections = {};
+  std::vector<std::string> warnings = {};
+};
+TORNASOLE_EXPORT Result<ConfigFile> parse_config_file(std::string_view text, const std::string& file_name,
+                                                      Framework framework = Framework::kCpp);
 // Whether a schedule saves this step of its mode.
 TORNASOLE_EXPORT bool should_save_step(const SaveConfigMode& config, std::int64_t mode_step,
                                        Framework framework = Framework::kCpp);

@@ -71,6 +71,16 @@ void bind_options(nb::module_& module) {
       "finds_match",
       [](std::string_view pattern, std::string_view text) { return value_of(finds_match(pattern, text)); },
       nb::arg("pattern"), nb::arg("text"), "Whether the pattern finds a match anywhere in the text.");
+  module.def(
+      "parse_config_file",
+      [](std::string_view text, const std::string& file_name, std::string_view framework) {
+        const ConfigFile file = value_of(parse_config_file(text, file_name, value_of(framework_of(framework))));
+        nb::list collections;
+        for (const CollectionConfig& config : file.collections) collections.append(to_python(config));
+        return nb::make_tuple(to_python(file.options), collections, file.warnings);
+      },
+      nb::arg("text"), nb::arg("file_name"), nb::arg("framework"),
+      "What a configuration file says: options by name, collections, warnings.");
   module.def("find_config_file", &find_config_file, nb::arg("path") = "");
   module.def("is_strict", &is_strict, "TORNASOLE_STRICT=1: no failure is swallowed.");
   module.def("is_capture_enabled", [] {

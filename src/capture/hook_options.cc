@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "capture/hook_state.h"
+#include "config/environment.h"
 #include "format/paths.h"
 #include "tornasole/hook.h"
 
@@ -23,56 +24,60 @@ std::string fsync_text(const config::Config& config) {
   return fmt::format("{}s", config.fsync_interval_s);
 }
 
+HookOptions options_of(const config::Config& config, const plan::Collections& collections) {
+  HookOptions options;
+  options.out_dir = config.out_dir;
+  options.export_tensorboard = config.tensorboard_dir.has_value();
+  options.tensorboard_dir = config.tensorboard_dir.value_or("");
+  options.dry_run = config.dry_run;
+  options.reduction_config = to_reduction_config(config.reductions);
+  for (const Mode mode : kAllModes) {
+    options.save_config.modes[mode] = to_save_config(config.schedules[mode_index(mode)]);
+  }
+  options.include_regex = config.include_regex;
+  options.include_collections = {collections.included().begin(), collections.included().end()};
+  options.save_all = config.save_all;
+  options.include_workers = config.include_workers;
+  options.framework = config.framework;
+  options.framework_version = config.framework_version;
+  options.rank = config.rank;
+  options.world_size = config.world_size;
+  options.worker = config.worker;
+  options.fsync = fsync_text(config);
+  options.when_full = config.when_full;
+  options.queue_bytes = config.queue_bytes;
+  options.queue_wait_ms = config.queue_wait_ms;
+  options.close_wait_s = config.close_wait_s;
+  options.spool_dir = config.spool_dir;
+  options.spool_bytes = config.spool_bytes;
+  options.readable_by_smdebug = config.readable_by_smdebug;
+  options.resume = config.resume;
+  options.shared = config.shared;
+  options.flush_on_signal = config.flush_on_signal;
+  options.honour_stop = config.honour_stop;
+  options.reduce_threads = config.reduce_threads;
+  options.max_bytes_per_step = config.max_bytes_per_step;
+  options.max_bytes_per_run = config.max_bytes_per_run;
+  options.keep_steps = config.keep_steps;
+  options.flight_recorder_steps = config.flight_recorder_steps;
+  options.flight_recorder_bytes = config.flight_recorder_bytes;
+  options.flight_recorder_raw = config.flight_recorder_raw;
+  options.derived = config.derived;
+  options.capture_functional = config.capture_functional;
+  options.stable_names = config.stable_names;
+  options.rules = config.rules;
+  options.log = nullptr;
+  options.log_level = config.log_level;
+  options.abort_if_strict = config.abort_if_strict;
+  return options;
+}
+
 }  // namespace
 
 HookOptions HookState::options() {
-  HookOptions options;
-  if (is_inert()) return options;
+  if (is_inert()) return {};
   const std::lock_guard lock(mutex_);
-  options.out_dir = config_.out_dir;
-  options.export_tensorboard = config_.tensorboard_dir.has_value();
-  options.tensorboard_dir = config_.tensorboard_dir.value_or("");
-  options.dry_run = config_.dry_run;
-  options.reduction_config = to_reduction_config(config_.reductions);
-  for (const Mode mode : kAllModes) {
-    options.save_config.modes[mode] = to_save_config(config_.schedules[mode_index(mode)]);
-  }
-  options.include_regex = config_.include_regex;
-  options.include_collections = {collections_.included().begin(), collections_.included().end()};
-  options.save_all = config_.save_all;
-  options.include_workers = config_.include_workers;
-  options.framework = config_.framework;
-  options.framework_version = config_.framework_version;
-  options.rank = config_.rank;
-  options.world_size = config_.world_size;
-  options.worker = config_.worker;
-  options.fsync = fsync_text(config_);
-  options.when_full = config_.when_full;
-  options.queue_bytes = config_.queue_bytes;
-  options.queue_wait_ms = config_.queue_wait_ms;
-  options.close_wait_s = config_.close_wait_s;
-  options.spool_dir = config_.spool_dir;
-  options.spool_bytes = config_.spool_bytes;
-  options.readable_by_smdebug = config_.readable_by_smdebug;
-  options.resume = config_.resume;
-  options.shared = config_.shared;
-  options.flush_on_signal = config_.flush_on_signal;
-  options.honour_stop = config_.honour_stop;
-  options.reduce_threads = config_.reduce_threads;
-  options.max_bytes_per_step = config_.max_bytes_per_step;
-  options.max_bytes_per_run = config_.max_bytes_per_run;
-  options.keep_steps = config_.keep_steps;
-  options.flight_recorder_steps = config_.flight_recorder_steps;
-  options.flight_recorder_bytes = config_.flight_recorder_bytes;
-  options.flight_recorder_raw = config_.flight_recorder_raw;
-  options.derived = config_.derived;
-  options.capture_functional = config_.capture_functional;
-  options.stable_names = config_.stable_names;
-  options.rules = config_.rules;
-  options.log = nullptr;
-  options.log_level = config_.log_level;
-  options.abort_if_strict = config_.abort_if_strict;
-  return options;
+  return options_of(config_, collections_);
 }
 
 std::int64_t HookState::training_run() noexcept { return checkpoints_ ? checkpoints_->training_run() : 0; }
@@ -126,6 +131,28 @@ Status HookState::set_worker(std::int64_t rank, std::int64_t world_size) {
 }
 
 }  // namespace capture
+
+Result<ConfigFile> parse_config_file(std::string_view text, const std::string& file_name, Framework framework) {
+  const config::Environment environment = config::Environment::from_process();
+  TORNASOLE_TRY(const config::Config config,
+                config::parse_config(text, file_name, {.framework = framework}, environment));
+  TORNASOLE_TRY(const plan::Collections collections, plan::Collections::make(config));
+  ConfigFile file{.options = capture::options_of(config, collections), .warnings = config.warnings};
+  for (const config::CollectionSettings& settings : config.collections) {
+    CollectionConfig& collection = file.collections.emplace_back();
+    collection.name = settings.name;
+    collection.include_regex = settings.include_regex;
+    collection.save_histogram = settings.save_histogram.value_or(true);
+    if (settings.reductions) collection.reduction_config = capture::to_reduction_config(*settings.reductions);
+    for (const Mode mode : kAllModes) {
+      const auto& schedule = settings.schedules[mode_index(mode)];
+      if (!schedule) continue;
+      if (!collection.save_config) collection.save_config.emplace();
+      collection.save_config->modes[mode] = capture::to_save_config(*schedule);
+    }
+  }
+  return file;
+}
 
 HookOptions Hook::options() const { return state_->options(); }
 std::int64_t Hook::training_run() const noexcept { return state_->training_run(); }

@@ -185,6 +185,23 @@ TEST(WithoutAHook, CollectionsSchedulesAndPatterns) {
   EXPECT_FALSE(finds_match("(", "x"));
 }
 
+TEST(WithoutAHook, WhatAConfigurationFileSays) {
+  const auto file = parse_config_file(
+      R"({"LocalPath": "/runs/a", "HookParameters": {"save_interval": "7", "reductions": "min"},
+          "CollectionConfigurations": [{"CollectionName": "acts", "CollectionParameters":
+              {"include_regex": "relu,tanh", "eval.save_interval": 2, "save_histogram": "false"}}]})",
+      "a.json", Framework::kPytorch);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->options.out_dir, "/runs/a");
+  EXPECT_EQ(file->options.save_config.modes.at(Mode::kTrain).save_interval, 7);
+  EXPECT_THAT(file->options.include_collections, UnorderedElementsAre("acts", "losses"));
+  ASSERT_EQ(file->collections.size(), 1U);
+  EXPECT_THAT(file->collections[0].include_regex, ElementsAre("relu", "tanh"));
+  EXPECT_EQ(file->collections[0].save_config->modes.at(Mode::kEval).save_interval, 2);
+  EXPECT_FALSE(file->collections[0].save_histogram);
+  EXPECT_THAT(parse_config_file("{]", "b.json").error().message, HasSubstr("b.json"));
+}
+
 TEST(StepWriterTest, AStepWrittenByHandCanBeReadAndIsNotReplaced) {
   const std::string directory = ::testing::TempDir() + "step_writer_test";
   std::filesystem::remove_all(directory);

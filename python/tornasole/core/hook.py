@@ -137,11 +137,23 @@ class BaseHook:
             else:
                 self._add_options_to(manager.collections[name], plain)
             self._pushed[name] = plain
-        self.collection_manager: CollectionManager = manager
-        manager.attach(self)
+        self.collection_manager = manager
         if "default" not in self.include_collections and manager.get("default")._include_regex:
             get_logger().warning("the collection default has patterns but is not in include_collections")
         self._seen_edits = -1
+
+    @property
+    def collection_manager(self) -> CollectionManager:
+        """The collections; another manager can be put in its place."""
+        return self._collection_manager
+
+    @collection_manager.setter
+    def collection_manager(self, manager: CollectionManager) -> None:
+        if not isinstance(manager, CollectionManager):
+            raise SMDebugTypeError(f"{manager!r} is not allowed; allowed: a CollectionManager")
+        self._collection_manager = manager
+        manager.attach(self)
+        edits.note()
 
     @staticmethod
     def _add_options_to(collection: Collection, plain: tuple) -> None:
@@ -315,7 +327,7 @@ class BaseHook:
 
     def report(self) -> dict[str, Any]:
         """What capture did so far: steps due, committed and dropped, coverage of the collections, bytes, errors."""
-        return self._engine_hook.report()
+        return {} if self._engine_hook is None else self._engine_hook.report()
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Sets the mode of the steps to come; ends the open step if the mode changes. Counts nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import re
@@ -210,9 +211,13 @@ def check_smmodelparallel_training() -> bool:
 @functools.cache
 def is_framework_version_supported(framework_type: FRAMEWORK) -> bool:
     """Whether there is a hook for the installed version of the framework."""
-    if framework_type not in FRAMEWORK:
+    if not isinstance(framework_type, FRAMEWORK):
         raise SMDebugNotImplementedError(f"{framework_type}: no such framework")
-    return True
+    try:
+        utils = importlib.import_module(f"tornasole.{framework_type.value}.utils")
+    except ImportError:  # there is no hook for it, or the framework itself is not there
+        return True
+    return getattr(utils, "is_current_version_supported", lambda: True)()
 
 
 class SagemakerSimulator:

@@ -8,7 +8,13 @@ from tornasole import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMod
 from tornasole.core.collection import Collection
 from tornasole.core.collection_manager import CollectionManager
 from tornasole.core.pending_collections import FrameworkCollections
-from tornasole.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
+from tornasole.exceptions import (
+    InvalidCollectionConfiguration,
+    SMDebugError,
+    SMDebugRuntimeError,
+    SMDebugTypeError,
+    SMDebugValueError,
+)
 
 VALUES = {"fc.weight": [1.0, 2.0], "fc.bias": [0.5], "CrossEntropyLoss_output_0": [3.0], "relu_output_0": [0.0]}
 
@@ -193,6 +199,23 @@ def test_a_collection_made_while_running(hook_class, tmp_path, saved_names):
     hook.run(1, VALUES)
     hook.close()
     assert "relu_output_0" in saved_names(tmp_path / "run")[2]
+
+
+def test_another_manager_in_the_place_of_the_hooks(hook_class, tmp_path):
+    manager = CollectionManager()
+    manager.get("mine").save_config = {modes.EVAL: SaveConfigMode(save_interval=20)}
+    schedule = {modes.TRAIN: SaveConfigMode(save_interval=10)}
+    hook = hook_class(tmp_path / "run", save_config=schedule, include_collections=["mine"])
+    hook.collection_manager = manager
+    with pytest.raises(InvalidCollectionConfiguration):
+        hook._prepare_collections()
+    manager.get("mine").include(".*")
+    hook._prepare_collections()
+    config = manager.get("mine").save_config
+    assert [config.get_save_config(mode).save_interval for mode in (modes.TRAIN, modes.EVAL)] == [10, 20]
+    assert manager.get("mine").reduction_config == ReductionConfig(save_raw_tensor=True)
+    with pytest.raises(SMDebugTypeError):
+        hook.collection_manager = {}
 
 
 def test_adding_and_asking(hook_class, tmp_path):

@@ -1,6 +1,7 @@
 """The package smdebug is tornasole under another name, and writes what tornasole reads."""
 
 import importlib
+import json
 import pathlib
 import sys
 
@@ -24,6 +25,7 @@ MODULES = [
     "core.error_handling_agent",
     "core.hook",
     "core.hook_utils",
+    "core.json_config",
     "core.logger",
     "core.modes",
     "core.reduction_config",
@@ -85,6 +87,32 @@ def test_a_published_step_is_not_replaced(tmp_path):
     write()
     with pytest.raises(tornasole.core.hook.SMDebugError):
         write()
+
+
+def test_a_file_part_by_part(tmp_path):
+    from smdebug.core.collection_manager import CollectionManager
+    from smdebug.core.json_config import (
+        add_collections_to_manager,
+        collect_hook_config_params,
+        get_include_collections,
+        get_json_config_as_dict,
+    )
+
+    entry = {"CollectionName": "weights", "CollectionParameters": {"include_regex": "w,v", "save_histogram": "False"}}
+    hook = {"save_all": "true", "include_workers": "one", "save_interval": "7", "reductions": "min", "dry_run": False}
+    content = {"LocalPath": str(tmp_path / "run"), "HookParameters": hook, "CollectionConfigurations": [entry]}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    params = get_json_config_as_dict(str(tmp_path / "config.json"))
+    assert params == content and get_include_collections(params) == ["weights"]
+    collected = collect_hook_config_params(params)
+    assert (collected["save_all"], collected["include_workers"], collected["tensorboard_dir"]) == (True, "one", None)
+    assert collected["reduction_config"] == tornasole.ReductionConfig(["min"])
+    assert collected["save_config_modes"][tornasole.modes.EVAL]["save_interval"] == 7
+    manager = CollectionManager()
+    add_collections_to_manager(manager, params, collected)
+    assert manager.get("weights").include_regex == ["w", "v"] and manager.get("weights").save_histogram is False
+    with pytest.raises(FileNotFoundError):
+        get_json_config_as_dict(str(tmp_path / "none.json"))
 
 
 @pytest.mark.parametrize(
