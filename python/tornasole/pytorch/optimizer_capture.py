@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 
-from tornasole.pytorch.gradient_tools import listen, stop_listening
 from tornasole.pytorch.host_tensors import local_part
+from tornasole.pytorch.torch_listeners import listen, stop_listening
 
 try:
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -144,6 +144,13 @@ class OptimizerCapture:
                 self.steps += 1
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
+
+    def module_compiled(self, module: torch.nn.Module, result: Optional[torch.nn.Module]) -> None:
+        """A module was compiled after it had been registered."""
+        hook = self._hook()
+        for capture in [] if hook is None else hook._live_captures():
+            if capture.root() is module:
+                capture.become_compiled(result)
 
     def loss_scaled(self, scaler) -> None:
         """A loss was multiplied by the factor of a scaler, and so will its gradients be."""
