@@ -179,3 +179,27 @@ def test_a_module_that_is_no_number_any_more(run_program, tmp_path):
     event = min(raw)
     assert entries["gradient/Net_fc1.weight", event, "worker_0"]["value_announced"]
     assert entries["fc1_output_0", event + 1, "worker_0"]["value_announced"]
+
+
+def test_by_environment_alone(run_program, tmp_path):
+    """The line that the wheel gives to the interpreter, and a configuration in the environment."""
+    lines = os.path.join(os.path.dirname(__file__), "..", "..", "..", "python")
+    (tmp_path / "config.json").write_text(json.dumps({"LocalPath": "out", "HookParameters": {"save_interval": 1}}))
+    text = f"import site; site.addsitedir({os.path.abspath(lines)!r})\n"
+    text += NET + LOOP.format(loss="nn.CrossEntropyLoss()(net(inputs), labels)")
+    ran = run_program(text, environment={"SMDEBUG_CONFIG_FILE_PATH": "config.json"})
+    assert ran.returncode == 0, ran.stderr
+    assert TrialDump(tmp_path / "out").names == ["CrossEntropyLoss_output_0"]
+
+
+def test_a_trainer_that_calls_a_step_of_the_module(run_program, tmp_path):
+    """The model is the module whose method is called, though it is never called itself."""
+    text = NET.replace("def forward(self, x):", "def training_step(net, x):").replace("self.fc2(F.relu(self.fc1(x)))", "net.fc2(F.relu(net.fc1(x)))")
+    ran = run_program(
+        text + LOOP.format(loss="F.cross_entropy(net.training_step(inputs), labels)").replace("    net(inputs)", "    pass"),
+        under=["--out", "out"],
+    )
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert {"Net_fc1.weight", "Net_fc2.weight", "gradient/Net_fc2.weight", "fc2_output_0"} <= set(trial.names)
+    assert trial.steps == {"TRAIN": [0, 1, 2, 3, 4, 5]}
