@@ -18,8 +18,8 @@ except ImportError:  # before PyTorch 1.13
     TorchFunctionMode = None
 
 _NAMES = (
-    "celu elu gelu glu hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish prelu relu relu6 rrelu selu "
-    "sigmoid silu softmax softmin softplus softsign tanh"
+    "celu elu gelu glu hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish prelu relu relu6 rrelu "
+    "selu sigmoid silu softmax softmin softplus softsign tanh"
 ).split()
 _MAX_FRAMES = 12
 

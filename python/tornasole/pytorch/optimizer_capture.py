@@ -1,8 +1,8 @@
 """Optimizers: how many steps they took, the gradients they see, their state and their learning rates.
 
-Optimizers are found by themselves: PyTorch calls ``before_step`` and ``after_step`` around every step of every optimizer
-of the process, and one that holds a parameter of a registered model is ours. Before PyTorch 2.0 only those given to
-``register_optimizer`` are known, and their ``step`` is wrapped.
+Optimizers are found by themselves: PyTorch calls ``before_step`` and ``after_step`` around every step of every
+optimizer of the process, and one that holds a parameter of a registered model is ours. Before PyTorch 2.0 only those
+given to ``register_optimizer`` are known, and their ``step`` is wrapped.
 """
 
 import functools
@@ -110,7 +110,7 @@ class OptimizerCapture:
                         hook._save_or_rescue(f"{STATE_PREFIX}{key}/{name}", value)
 
     def before_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
-        """The gradients as the optimizer sees them: accumulated, clipped, and with the scale of a loss scaler removed."""
+        """The gradients as the optimizer sees them: accumulated, clipped, the scale of a loss scaler removed."""
         hook = self._hook() if self._is_wanted else None
         if hook is None:
             return

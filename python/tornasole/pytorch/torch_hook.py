@@ -168,7 +168,8 @@ class Hook(BaseHook):
         if module_name not in self._uncaptured:
             self._uncaptured.append(module_name)
             self.logger.warning(
-                "the inputs and outputs of '%s' cannot be captured: it runs inside code made by torch.compile", module_name
+                "the inputs and outputs of '%s' cannot be captured: it runs inside code made by torch.compile",
+                module_name,
             )
 
     def _usual_facts(self, module: torch.nn.Module) -> Dict[str, Any]:

@@ -11,12 +11,20 @@ import tornasole
 
 EXAMPLES = os.path.join(os.path.dirname(__file__), "..", "..", "..", "examples", "python")
 ROWS = [
-    ("torch_mlp.py", ["{python}", "{example}", "{out}"], ["Sequential_0.weight", "gradient/Sequential_2.bias", "scalar/accuracy"]),
-    ("torch_cnn.py", ["{python}", "{example}", "{out}"], ["gradient/Net_conv1.weight", "conv1_output_0", "nll_loss_output_0"]),
+    (
+        "torch_mlp.py",
+        ["{python}", "{example}", "{out}"],
+        ["Sequential_0.weight", "gradient/Sequential_2.bias", "scalar/accuracy"],
+    ),
+    (
+        "torch_cnn.py",
+        ["{python}", "{example}", "{out}"],
+        ["gradient/Net_conv1.weight", "conv1_output_0", "nll_loss_output_0"],
+    ),
     (
         "torch_transformer.py",
         ["{python}", "-m", "tornasole", "run", "--out", "{out}", "{example}", "--steps", "5"],
-        ["Transformer_head.weight", "gradient/Transformer_letters.weight", "cross_entropy_output_0", "scalar/grad_norm"],
+        ["Transformer_head.weight", "gradient/Transformer_head.bias", "cross_entropy_output_0", "scalar/grad_norm"],
     ),
 ]
 
