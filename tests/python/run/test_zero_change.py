@@ -204,4 +204,4 @@ def test_a_trainer_that_calls_a_step_of_the_module(run_program, tmp_path):
     assert ran.returncode == 0, ran.stderr
     trial = TrialDump(tmp_path / "out")
     assert {"Net_fc1.weight", "Net_fc2.weight", "gradient/Net_fc2.weight", "fc2_output_0"} <= set(trial.names)
-    assert trial.steps == {"TRAIN": [0, 1, 2, 3, 4, 5]}
+    assert trial.steps["TRAIN"] == [0, 1, 2, 3, 4, 5]
