@@ -181,7 +181,8 @@ def main():
             steps = arguments.steps * (10 if scenario == "not_saving" else 1)
             figures = measure(model, scenario, packages, steps)
             results.append(figures)
-            print("  ".join(f"{k} {v:.1f}" if isinstance(v, float) else f"{v:18s}" for k, v in figures.items()), flush=True)
+            cells = [f"{key} {v:.1f}" if isinstance(v, float) else f"{v:18s}" for key, v in figures.items()]
+            print("  ".join(cells), flush=True)
     if arguments.json:
         with open(arguments.json, "w") as out:
             json.dump(results, out, indent=1)

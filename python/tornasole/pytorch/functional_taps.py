@@ -5,7 +5,7 @@ They are seen at due steps only, by a mode of PyTorch that every function call p
 """
 
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 import torch.nn.functional as functional
@@ -18,8 +18,8 @@ except ImportError:  # before PyTorch 1.13
     TorchFunctionMode = None
 
 _NAMES = (
-    "celu elu gelu glu hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish prelu relu relu6 rrelu selu "
-    "sigmoid silu softmax softmin softplus softsign tanh"
+    "celu elu gelu glu hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish prelu relu relu6 rrelu "
+    "selu sigmoid silu softmax softmin softplus softsign tanh"
 ).split()
 _MAX_FRAMES = 12
 
@@ -84,7 +84,8 @@ if TorchFunctionMode is not None:
             for _ in range(_MAX_FRAMES):
                 if frame is None:
                     return None
-                owner = frame.f_locals.get("self") if frame.f_code.co_varnames[:1] == ("self",) else None
+                code = frame.f_code
+                owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
                 if isinstance(owner, torch.nn.Module):
                     if type(owner).__module__.startswith("torch.nn.modules"):
                         return None

@@ -117,6 +117,8 @@ class ModelCapture:
         self._modules: List[Tuple[str, torch.nn.Module]] = []
         self._taps: Dict[int, _Taps] = {}
         self._hanging: Optional[_Taps] = None
+        self._compiled_call: Optional[Tuple[Callable, Callable]] = None  # in place of what
+        self._compiled: Optional[torch.nn.Module] = None  # what a root that was registered before was compiled into
         self._pass = _engine.PassEnd()
         this = weakref.ref(self)
         self._at_end = lambda: this().after_forward()  # the pass must not keep its owner
@@ -124,6 +126,37 @@ class ModelCapture:
         self._find_structure(root)
         callback = Callback(self.before_forward)
         self._handle = (entry or root).register_forward_pre_hook(callback)
+
+    def become_compiled(self, compiled: Optional[torch.nn.Module]) -> None:
+        """The root was compiled after it was registered, into another module or in its place.
+
+        Its own callbacks would be part of the compiled code; from now on a step begins where that code is called.
+        """
+        self._forget()
+        self._handle.remove()
+        self.is_compiled, self._has_root_pass = True, False
+        if compiled is not None:
+            self._compiled = compiled  # its name and structure are those of the root
+            self._handle = compiled.register_forward_pre_hook(Callback(self.before_forward))
+            return
+        run = self._root()._compiled_call_impl
+
+        def begin_and_run(*arguments, **keywords):
+            root = self._root()
+            if root is not None and not _is_compiling():
+                self.before_forward(root, arguments)
+            return run(*arguments, **keywords)
+
+        self._root()._compiled_call_impl = begin_and_run
+        self._compiled_call = begin_and_run, run
+
+    def uncaptured(self) -> List[str]:
+        """Modules whose inputs and outputs cannot be had, by name: they run inside compiled code."""
+        return [
+            name
+            for i, (name, module) in enumerate(self._modules)
+            if (self.is_compiled and i > 0) or getattr(module, "_compiled_call_impl", None) is not None
+        ]
 
     # ---- the model
 
@@ -240,10 +273,14 @@ class ModelCapture:
                     tap = _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue)
                     handle = parameter.register_hook(tap)
                     taps.attached.append(Attached(handle, parameter._backward_hooks, tap))
-        if not self.is_compiled:
-            for name, module in self._modules:
-                if getattr(module, "_compiled_call_impl", None) is None:
-                    self._tap_module(taps, name, module)
+        out_of_reach = set(self.uncaptured())
+        for i, (name, module) in enumerate(self._modules):
+            # The wrapper around compiled code is called outside it.
+            tapped = self._compiled if i == 0 and self._compiled is not None else module
+            if name not in out_of_reach:
+                self._tap_module(taps, name, tapped)
+            elif engine.wants(f"{name}_output_0") or engine.wants(f"{name}_input_0"):
+                self._hook._cannot_capture(name)
         root = self._root()
         if root is not None and self._has_root_pass:
             taps.attached.append(Attached.to_module(root, self._pass, even_on_error=self._hook._captures_functions))
@@ -274,6 +311,9 @@ class ModelCapture:
         """Takes everything off the model."""
         self._forget()
         self._pass.set_listener(None)
+        root = self._root()
+        if root is not None and self._compiled_call is not None and root._compiled_call_impl is self._compiled_call[0]:
+            root._compiled_call_impl = self._compiled_call[1]
         self._handle.remove()
         for _, parameter in self._parameters:
             if parameter._backward_hooks is not None and not parameter._backward_hooks:

@@ -46,7 +46,7 @@ class ModuleNames:
     def path(self, dotted: str) -> str:
         """A dotted path below the root, without the parts that wrappers put in."""
         parts = [part for part in dotted.split(".") if part not in _TRANSPARENT]
-        if self._stable and parts and parts[0] == "module" and type(unwrapped(self._wrapped_root)).__name__ in _PARALLEL:
+        if self._stable and parts[:1] == ["module"] and type(unwrapped(self._wrapped_root)).__name__ in _PARALLEL:
             parts = parts[1:]
         return ".".join(parts)
 

@@ -1,8 +1,8 @@
 """Optimizers: how many steps they took, the gradients they see, their state and their learning rates.
 
-Optimizers are found by themselves: PyTorch calls ``before_step`` and ``after_step`` around every step of every optimizer
-of the process, and one that holds a parameter of a registered model is ours. Before PyTorch 2.0 only those given to
-``register_optimizer`` are known, and their ``step`` is wrapped.
+Optimizers are found by themselves: PyTorch calls ``before_step`` and ``after_step`` around every step of every
+optimizer of the process, and one that holds a parameter of a registered model is ours. Before PyTorch 2.0 only those
+given to ``register_optimizer`` are known, and their ``step`` is wrapped.
 """
 
 import functools
@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 
-from tornasole.pytorch.gradient_tools import listen, stop_listening
 from tornasole.pytorch.host_tensors import local_part
+from tornasole.pytorch.torch_listeners import listen, stop_listening
 
 try:
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -110,7 +110,7 @@ class OptimizerCapture:
                         hook._save_or_rescue(f"{STATE_PREFIX}{key}/{name}", value)
 
     def before_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
-        """The gradients as the optimizer sees them: accumulated, clipped, and with the scale of a loss scaler removed."""
+        """The gradients as the optimizer sees them: accumulated, clipped, the scale of a loss scaler removed."""
         hook = self._hook() if self._is_wanted else None
         if hook is None:
             return
@@ -144,6 +144,13 @@ class OptimizerCapture:
                 self.steps += 1
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
+
+    def module_compiled(self, module: torch.nn.Module, result: Optional[torch.nn.Module]) -> None:
+        """A module was compiled after it had been registered."""
+        hook = self._hook()
+        for capture in [] if hook is None else hook._live_captures():
+            if capture.root() is module:
+                capture.become_compiled(result)
 
     def loss_scaled(self, scaler) -> None:
         """A loss was multiplied by the factor of a scaler, and so will its gradients be."""

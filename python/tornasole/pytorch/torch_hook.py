@@ -74,6 +74,7 @@ class Hook(BaseHook):
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
         self._captures_functions = bool(self._options.get("capture_functional"))
         self._is_described = True
+        self._uncaptured: List[str] = []
         self._is_open = True
 
     # ---- what users call
@@ -157,7 +158,19 @@ class Hook(BaseHook):
         except TypeError as error:
             self._rescue(self._engine_hook.save_output, tensor_name, tensor_value, error)
 
+    def report(self) -> Dict[str, Any]:
+        """What capture did so far; ``uncaptured`` names the modules whose tensors are wanted and cannot be had."""
+        return {**super().report(), "uncaptured": list(self._uncaptured)}
+
     # ---- called by the captures
+
+    def _cannot_capture(self, module_name: str) -> None:
+        if module_name not in self._uncaptured:
+            self._uncaptured.append(module_name)
+            self.logger.warning(
+                "the inputs and outputs of '%s' cannot be captured: it runs inside code made by torch.compile",
+                module_name,
+            )
 
     def _usual_facts(self, module: torch.nn.Module) -> Dict[str, Any]:
         steps = self._optimizers.steps

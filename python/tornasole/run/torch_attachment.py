@@ -198,9 +198,10 @@ def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
     for _ in range(40):
         if frame is None:
             break
-        owner = frame.f_locals.get("self") if frame.f_code.co_varnames[:1] == ("self",) else None
+        code = frame.f_code
+        owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         if isinstance(owner, torch.nn.Module) and owner is not found and any(m is found for m in owner.modules()):
-            if frame.f_code.co_name == "__init__":
+            if code.co_name == "__init__":
                 return None
             found = owner
         frame = frame.f_back

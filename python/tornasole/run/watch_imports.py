@@ -55,7 +55,7 @@ _FINDER = _Finder()
 
 
 def is_wanted() -> bool:
-    """Whether the environment asks for capture: a configuration or a preset is named, and ``USE_SMDEBUG`` is not off."""
+    """Whether the environment asks for capture: names a configuration or a preset, and ``USE_SMDEBUG`` is not off."""
     switch = os.environ.get("TORNASOLE_USE_SMDEBUG", os.environ.get("USE_SMDEBUG", "true")).strip().lower()
     if switch in ("0", "n", "no", "f", "false", "off"):
         return False

@@ -20,8 +20,9 @@ def run_program(tmp_path):
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("TORNASOLE_", "SMDEBUG_"))}
         clean.update({"PYTHONPATH": PACKAGE, "OMP_NUM_THREADS": "1", "TORNASOLE_LOG_LEVEL": "warning"})
         clean.update(environment or {})
+        command += arguments
         return subprocess.run(
-            [*command, *arguments], cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=timeout, check=False
+            command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=timeout, check=False
         )
 
     return run

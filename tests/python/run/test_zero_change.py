@@ -53,7 +53,8 @@ def test_losses(what, loss, name, run_program, tmp_path):
     assert len(ran.stdout.splitlines()) == 1, "the program's own output and nothing else"
     trial = TrialDump(tmp_path / "out")
     assert trial.collection("losses") == [name]
-    assert [step for step, mode, _ in trial.modes() if mode == "TRAIN" and name in trial.names_at(step)] == list(range(6))
+    assert [step for step, mode, _ in trial.modes() if mode == "TRAIN"] == list(range(6))
+    assert all(name in trial.names_at(step) for step in range(6))
     assert "tornasole: capturing into" in ran.stderr
 
 
@@ -152,7 +153,8 @@ def test_switched_off_by_the_environment(run_program, tmp_path):
 
 
 def test_a_hook_of_the_script_is_used(run_program, tmp_path):
-    own = "import tornasole.pytorch as smd\nhook = smd.Hook(out_dir='mine', save_config=smd.SaveConfig(save_interval=1))\n"
+    own = "import tornasole.pytorch as smd\n"
+    own += "hook = smd.Hook(out_dir='mine', save_config=smd.SaveConfig(save_interval=1))\n"
     text = NET + own + "hook.register_module(net)\n" + LOOP.format(loss="nn.CrossEntropyLoss()(net(inputs), labels)")
     ran = run_program(text, under=["--out", "out"])
     assert ran.returncode == 0, ran.stderr
@@ -169,7 +171,8 @@ def test_a_model_that_tries_its_parts_while_it_is_built(run_program, tmp_path):
 
 def test_a_module_that_is_no_number_any_more(run_program, tmp_path):
     """After the first infinite loss everything is saved whole for two steps; at that step what is in memory."""
-    text = NET.replace("lr=0.1", "lr=1e30") + LOOP.format(loss="net(inputs).square().mean()").replace("range(6)", "range(30)")
+    text = NET.replace("lr=0.1", "lr=1e30")
+    text += LOOP.format(loss="net(inputs).square().mean()").replace("range(6)", "range(30)")
     ran = run_program(text, under=["--out", "out"])
     assert ran.returncode == 0, ran.stderr
     trial = TrialDump(tmp_path / "out")
@@ -179,3 +182,26 @@ def test_a_module_that_is_no_number_any_more(run_program, tmp_path):
     event = min(raw)
     assert entries["gradient/Net_fc1.weight", event, "worker_0"]["value_announced"]
     assert entries["fc1_output_0", event + 1, "worker_0"]["value_announced"]
+
+
+def test_by_environment_alone(run_program, tmp_path):
+    """The line that the wheel gives to the interpreter, and a configuration in the environment."""
+    lines = os.path.join(os.path.dirname(__file__), "..", "..", "..", "python")
+    (tmp_path / "config.json").write_text(json.dumps({"LocalPath": "out", "HookParameters": {"save_interval": 1}}))
+    text = f"import site; site.addsitedir({os.path.abspath(lines)!r})\n"
+    text += NET + LOOP.format(loss="nn.CrossEntropyLoss()(net(inputs), labels)")
+    ran = run_program(text, environment={"SMDEBUG_CONFIG_FILE_PATH": "config.json"})
+    assert ran.returncode == 0, ran.stderr
+    assert TrialDump(tmp_path / "out").names == ["CrossEntropyLoss_output_0"]
+
+
+def test_a_trainer_that_calls_a_step_of_the_module(run_program, tmp_path):
+    """The model is the module whose method is called, though it is never called itself."""
+    text = NET.replace("def forward(self, x):", "def training_step(self, x):")
+    loop = LOOP.format(loss="F.cross_entropy(net.training_step(inputs), labels)")
+    text += loop.replace("    net(inputs)", "    pass")
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert {"Net_fc1.weight", "Net_fc2.weight", "gradient/Net_fc2.weight", "fc2_output_0"} <= set(trial.names)
+    assert trial.steps["TRAIN"] == [0, 1, 2, 3, 4, 5]

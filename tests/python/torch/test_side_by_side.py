@@ -65,7 +65,8 @@ run("modes", include_collections=["biases"], save_config=smd.SaveConfig({
     smd.modes.PREDICT: smd.SaveConfigMode(save_interval=1),
     smd.modes.GLOBAL: smd.SaveConfigMode(save_interval=1)}))
 run("reduced", save_config=every, include_collections=["gradients"],
-    reduction_config=smd.ReductionConfig(reductions=["min", "max", "mean"], abs_reductions=["mean"], norms=["l1", "l2"]))
+    reduction_config=smd.ReductionConfig(
+        reductions=["min", "max", "mean"], abs_reductions=["mean"], norms=["l1", "l2"]))
 """
 RUNS = ["default", "all", "mine", "modes", "reduced"]
 REFERENCE = os.path.join(os.path.dirname(__file__), "..", "..", "..", ".venvs", "bench", "bin", "python")

@@ -36,7 +36,11 @@ CASES = [
         {"include_collections": ["gradients"]},
         ["CrossEntropyLoss_output_0", *(f"gradient/{name}" for name in PARAMETERS)],
     ),
-    ("a pattern", {"include_regex": "relu_(in|out)put"}, ["CrossEntropyLoss_output_0", "relu_input_0", "relu_output_0"]),
+    (
+        "a pattern",
+        {"include_regex": "relu_(in|out)put"},
+        ["CrossEntropyLoss_output_0", "relu_input_0", "relu_output_0"],
+    ),
     (
         "everything",
         {"save_all": True},

@@ -18,7 +18,8 @@ torch.manual_seed(3)
 torch.set_num_threads(1)
 import tornasole.pytorch as smd
 rank, include = int(sys.argv[1]), sys.argv[3]
-hook = smd.Hook(out_dir=sys.argv[2], save_config=smd.SaveConfig(save_interval=2), save_all=True, include_workers=include)
+every_second = smd.SaveConfig(save_interval=2)
+hook = smd.Hook(out_dir=sys.argv[2], save_config=every_second, save_all=True, include_workers=include)
 distributed.init_process_group("gloo", rank=rank, world_size=2)
 net = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
 hook.register_module(net)

@@ -16,7 +16,10 @@ class TrialDump:
 
     def __init__(self, directory):
         ran = subprocess.run(
-            [program(), "dump", str(directory), "--max-elements", "1000000"], capture_output=True, text=True, check=False
+            [program(), "dump", str(directory), "--max-elements", "1000000"],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         self.document = json.loads(ran.stdout)

@@ -1,4 +1,4 @@
-"""Found first on PYTHONPATH by a program that ``tornasole run`` started. Leaves the program as it would be without it."""
+"""Found first on PYTHONPATH by a program that ``tornasole run`` started. Leaves the program as it is without it."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What PyTorch's own tools for gradients say: the scale of a loss scaler, the norm that clipping returns.
+"""What PyTorch's own tools do: scale a loss, clip gradients, compile a module.
 
 Listeners are told while there are any; with the last one the functions are PyTorch's own again.
 """
@@ -14,7 +14,8 @@ _replaced: List[Tuple[Any, str, Any, Any]] = []  # (owner, name, original, ours)
 
 
 def listen(listener: Any) -> None:
-    """Has ``listener.loss_scaled(scaler)`` and ``listener.gradients_clipped(norm)`` called from now on."""
+    """Has ``loss_scaled(scaler)``, ``gradients_clipped(norm)`` and ``module_compiled(module, result)`` of the listener
+    called from now on; ``result`` is None for a module that was compiled in its place."""
     if any(known() is listener for known in _listeners):
         return
     _listeners.append(weakref.ref(listener, _forget))
@@ -34,11 +35,11 @@ def _forget(_) -> None:
         _restore()
 
 
-def _tell(method: str, value: Any) -> None:
+def _tell(method: str, *values: Any) -> None:
     for known in list(_listeners):
         listener = known()
         if listener is not None:
-            getattr(listener, method)(value)
+            getattr(listener, method)(*values)
 
 
 def _replace(owner: Any, name: str, wrap: Callable) -> None:
@@ -67,6 +68,25 @@ def _replace_all() -> None:
 
         return clip_and_tell
 
+    def compile_function(original):
+        def compile_and_tell(model=None, *arguments, **keywords):
+            result = original(model, *arguments, **keywords)
+            if isinstance(model, torch.nn.Module) and isinstance(result, torch.nn.Module):
+                _tell("module_compiled", model, result)
+            return result
+
+        return compile_and_tell
+
+    def compile_method(original):
+        def compile_and_tell(self, *arguments, **keywords):
+            original(self, *arguments, **keywords)
+            _tell("module_compiled", self, None)
+
+        return compile_and_tell
+
+    if hasattr(torch, "compile"):
+        _replace(torch, "compile", compile_function)
+        _replace(torch.nn.Module, "compile", compile_method)
     newer = getattr(getattr(torch, "amp", None), "GradScaler", None)
     older = getattr(getattr(torch.cuda, "amp", None), "GradScaler", None)
     for scaler in dict.fromkeys(cls for cls in (newer, older) if cls is not None):
