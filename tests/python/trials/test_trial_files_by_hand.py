@@ -159,7 +159,7 @@ def test_names_of_files():
     device = "/job:worker/replica:0/task:1/device:GPU:6"
     assert parse_worker_name_from_file(f"/x/000000000499_{serialize_tf_device(device)}.json") == device
     assert deserialize_tf_device(serialize_tf_device("/device:GPU:0")) == "/device:GPU:0"
-    assert serialize_tf_device("algo-1") == deserialize_tf_device("algo-1") == "algo-1"
+    assert serialize_tf_device("algo-1") == parse_worker_name_from_file("/x/000000000499_algo-1.json") == "algo-1"
     assert get_worker_name_from_collection_file("/x/job-worker_1_collections.json") == "job-worker_1"
     for bad in ("/x/000000001230_worker_2.json.tmp", "/x/worker.json"):
         with pytest.raises(IndexReaderException):
