@@ -25,7 +25,6 @@ ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
 PYTHON_SUITES = {
     "torch": ["tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"],
     "torch-old": ["tests/python/torch"],
-    "bench": ["tests/python/side_by_side"],
 }
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1",
