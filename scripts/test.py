@@ -226,6 +226,10 @@ def pytest(stage, environment, folder):
 
 
 def stage_python(stage):
+    # Peers that some of the tests call.
+    for environment in ("smdebug", "bench"):
+        if not stage.run("scripts/env.sh", environment):
+            stage.failed.append(f"the environment {environment} cannot be made")
     for environment, folders in PYTHON_SUITES.items():
         if not stage.run("scripts/env.sh", environment):
             stage.skipped += [f"{folder} (the environment {environment} cannot be made)" for folder in folders]
