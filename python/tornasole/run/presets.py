@@ -14,6 +14,8 @@ _NEVER = 10**15  # as an interval: the collection's steps are chosen while the t
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 # What the preset ``standard`` keeps statistics of, at the steps the budget allows.
 _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
+# So that rules need no whole tensors.
+_DERIVED = ("counts", "unit_activity", "across_samples", "update", "cosine_previous", "quantiles", "classes")
 _NON_FINITE = "non_finite"
 
 
@@ -35,7 +37,7 @@ def _options(name: str) -> Dict[str, Any]:
         return {
             "save_config": SaveConfig(save_interval=1),
             "include_collections": [*_BUDGETED, _NON_FINITE],
-            "derived": ["counts"],
+            "derived": list(_DERIVED),
         }
     return {
         "save_config": SaveConfig(save_interval=100, save_steps=list(range(10))),
