@@ -63,7 +63,8 @@ class Repair(unittest.TestCase):
         before = snapshot(out)
         if not paced:
             on_disk = [int(path.name) for path in (out / "events").glob("*") if path.name.isdigit()]
-            finished = [step for step in finished if step <= max(on_disk, default=-1)]
+            # The last one may have been half written.
+            finished = [step for step in finished if step < max(on_disk, default=-1)]
         planned = self.probe("repair", out, "--dry-run")
         self.assertEqual(snapshot(out), before, "a dry run changed something")
         done = self.probe("repair", out)
