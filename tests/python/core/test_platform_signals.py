@@ -54,3 +54,12 @@ def test_a_report_is_made_known_to_nobody(monkeypatch):
     monkeypatch.setattr(socket, "socket", refuse)
     assert setup_profiler_report(ARN) is None
     assert setup_profiler_report(ARN, opt_out=False) is None
+
+
+def test_times_of_operations_are_left_out(tmp_path):
+    from tornasole.core.hook import BaseHook
+
+    hook = BaseHook(out_dir=str(tmp_path / "run"))
+    assert hook.record_trace_events(timestamp=1.5, training_phase="Train", op_name="Epoch", phase="B", rank=0) is None
+    hook.close()
+    assert not [path for path in (tmp_path / "run").rglob("*") if "timeline" in path.name or "pevents" in str(path)]
