@@ -44,6 +44,7 @@ PUBLIC = {
     "trial.h": "trial",
     "stats.h": "reduce",
     "hook.h": "capture",
+    "checkpoint_files.h": "capture",
     "step_writer.h": "capture",
     "model.h": "format",
     "stored_events.h": "format",

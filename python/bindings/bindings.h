@@ -6,12 +6,13 @@
 
 namespace tornasole::python {
 
-void bind_hook(nanobind::module_& module);           // hook.h, model.h
-void bind_options(nanobind::module_& module);        // options.h
-void bind_stats(nanobind::module_& module);          // stats.h
-void bind_step_writer(nanobind::module_& module);    // step_writer.h
-void bind_stored_events(nanobind::module_& module);  // stored_events.h
-void bind_torch(nanobind::module_& module);          // callbacks of PyTorch
-void bind_trial(nanobind::module_& module);          // trial.h
+void bind_hook(nanobind::module_& module);              // hook.h, model.h
+void bind_options(nanobind::module_& module);           // options.h
+void bind_stats(nanobind::module_& module);             // stats.h
+void bind_checkpoint_files(nanobind::module_& module);  // checkpoint_files.h
+void bind_step_writer(nanobind::module_& module);       // step_writer.h
+void bind_stored_events(nanobind::module_& module);     // stored_events.h
+void bind_torch(nanobind::module_& module);             // callbacks of PyTorch
+void bind_trial(nanobind::module_& module);             // trial.h
 
 }  // namespace tornasole::python

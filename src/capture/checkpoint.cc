@@ -1,6 +1,5 @@
 #include "capture/checkpoint.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,8 +19,6 @@ namespace {
 constexpr std::string_view kStateName = "metadata.json";
 constexpr std::size_t kMaxStateBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaxRecords = 10'000;  // older ones are left out: only the newest is ever restored
-constexpr std::size_t kMaxFiles = 100'000;
-constexpr int kMaxDepth = 32;
 
 class Descriptor {
  public:
@@ -37,16 +34,6 @@ class Descriptor {
  private:
   int number_;
 };
-
-struct CloseDirectory {
-  void operator()(DIR* stream) const noexcept { closedir(stream); }
-};
-
-// The state file, its temporary forms, and what the uploader leaves beside every file are no checkpoints.
-bool is_ignored(std::string_view name) {
-  return name == kStateName || name.starts_with("metadata.json.") ||
-         name.find("sagemaker-uploaded") != std::string_view::npos;
-}
 
 Result<std::optional<Bytes>> read_state(const std::string& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -94,11 +81,12 @@ void sort_records(std::vector<format::CheckpointRecord>* records) {
 
 }  // namespace
 
-CheckpointWatch::CheckpointWatch(std::string directory) : directory_(std::move(directory)) {}
+CheckpointWatch::CheckpointWatch(std::string directory) : directory_(std::move(directory)), files_(directory_) {}
 
 Result<std::optional<format::CheckpointRecord>> CheckpointWatch::load(std::vector<std::string>* warnings) {
   using Nothing = std::optional<format::CheckpointRecord>;
-  TORNASOLE_TRY(seen_, scan());
+  if (auto looked = files_.have_changed(); !looked.ok()) return std::move(looked).error();
+  files_.accept();
   const std::string path = fmt::format("{}/{}", directory_, kStateName);
   TORNASOLE_TRY(const std::optional<Bytes> text, read_state(path));
   if (!text) return Nothing();
@@ -123,9 +111,8 @@ Result<std::optional<format::CheckpointRecord>> CheckpointWatch::load(std::vecto
 }
 
 Status CheckpointWatch::note(const Counters& counters) {
-  TORNASOLE_TRY(Seen now, scan());
-  // An empty directory is one in which nothing was saved yet, or one just being cleaned: neither is a checkpoint.
-  if (now.empty() || now == seen_) return {};
+  TORNASOLE_TRY(const bool has_changed, files_.have_changed());
+  if (!has_changed) return {};
   format::CheckpointRecord record{.training_run = training_run_,
                                   .last_saved = counters.last_saved,
                                   .last_seen = counters.global_step,
@@ -137,60 +124,8 @@ Status CheckpointWatch::note(const Counters& counters) {
   TORNASOLE_CHECK(write_state(records));
   // Only now: after a failure the next step tries again.
   records_ = std::move(records);
-  seen_ = std::move(now);
+  files_.accept();
   return {};
-}
-
-Result<CheckpointWatch::Seen> CheckpointWatch::scan() const {
-  Seen seen;
-  const int directory = open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-  if (directory < 0) {
-    if (errno == ENOENT) return seen;
-    return errno_error(errno, fmt::format("look at checkpoint directory {}", directory_));
-  }
-  Status scanned = scan_directory(directory, "", 0, &seen);
-  if (!scanned.ok()) {
-    Error error = std::move(scanned).error();
-    error.message = fmt::format("checkpoint directory {}: {}", directory_, error.message);
-    return error;
-  }
-  return seen;
-}
-
-// Takes the descriptor over.
-Status CheckpointWatch::scan_directory(int directory, const std::string& prefix, int depth, Seen* seen) {
-  Descriptor owner(directory);
-  if (depth > kMaxDepth) return invalid_error("{} is more than {} levels deep", prefix, kMaxDepth);
-  const std::unique_ptr<DIR, CloseDirectory> stream(fdopendir(directory));
-  if (stream == nullptr) return errno_error(errno, fmt::format("list '{}'", prefix));
-  owner.release();
-  while (true) {
-    errno = 0;
-    const dirent* entry = readdir(stream.get());
-    if (entry == nullptr) return errno == 0 ? Status() : errno_error(errno, fmt::format("list '{}'", prefix));
-    const std::string_view name = entry->d_name;
-    if (name == "." || name == ".." || is_ignored(name)) continue;
-    struct stat status{};
-    // A link counts as what it points to, so that a checkpoint stored elsewhere is noticed; a dangling one as itself.
-    if (fstatat(dirfd(stream.get()), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;  // removed meanwhile
-    if (S_ISLNK(status.st_mode)) {
-      struct stat target{};
-      if (fstatat(dirfd(stream.get()), entry->d_name, &target, 0) == 0 && S_ISREG(target.st_mode)) status = target;
-    }
-    std::string path = fmt::format("{}{}", prefix, name);
-    if (S_ISDIR(status.st_mode)) {
-      const int below =
-          openat(dirfd(stream.get()), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-      if (below < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) continue;  // exchanged meanwhile
-      if (below < 0) return errno_error(errno, fmt::format("list '{}'", path));
-      TORNASOLE_CHECK(scan_directory(below, path + '/', depth + 1, seen));
-      continue;
-    }
-    if (seen->size() >= kMaxFiles) return invalid_error("more than {} files", kMaxFiles);
-    const std::int64_t modified_ns =
-        static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
-    seen->emplace(std::move(path), SeenFile{static_cast<std::uint64_t>(status.st_size), modified_ns});
-  }
 }
 
 // Temporary name and rename: a reader finds the old state or the new one. The name carries the process, so that two

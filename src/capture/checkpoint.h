@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "format/run_files.h"
+#include "tornasole/checkpoint_files.h"
 #include "tornasole/mode.h"
 #include "tornasole/result.h"
 
@@ -35,20 +36,11 @@ class CheckpointWatch {
   std::int64_t training_run() const noexcept { return training_run_; }
 
  private:
-  struct SeenFile {
-    std::uint64_t size_bytes = 0;
-    std::int64_t modified_ns = 0;
-    bool operator==(const SeenFile&) const = default;
-  };
-  using Seen = std::map<std::string, SeenFile>;  // by path below the directory
-  // Never follows a link to a directory. kInvalid beyond 100 000 files or 32 levels.
-  Result<Seen> scan() const;
-  static Status scan_directory(int directory, const std::string& prefix, int depth, Seen* seen);
   Status write_state(const std::vector<format::CheckpointRecord>& records) const;
 
   std::string directory_;
+  CheckpointFiles files_;
   std::int64_t training_run_ = 0;
-  Seen seen_;
   std::vector<format::CheckpointRecord> records_;  // sorted by last_seen, one for each
 };
 

@@ -60,7 +60,7 @@ void append_list(Bytes* out, const std::vector<Entry>& entries, void (*append)(B
 void append_meta(Bytes* out, const Index& index) {
   JsonWriter json(out);
   json.begin_object().key("mode").value(mode_name(index.mode)).key("mode_step").value(index.mode_step);
-  if (!index.event_file.empty()) json.key("event_file_name").value(index.event_file);
+  if (!index.event_file.empty() || !index.tensors.empty()) json.key("event_file_name").value(index.event_file);
   if (index.is_partial) json.key("partial").value(true);
   if (index.optimizer_step) json.key("optimizer_step").value(*index.optimizer_step);
   if (index.training) json.key("training").value(*index.training);

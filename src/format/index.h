@@ -32,7 +32,7 @@ struct ShapeEntry {
 struct Index {
   Mode mode = Mode::kGlobal;
   std::int64_t mode_step = 0;
-  std::string event_file = {};  // relative to the trial; empty with shapes only
+  std::string event_file = {};  // relative to the trial; empty with shapes only, or if no file holds the values
   bool is_partial = false;
   std::optional<std::int64_t> optimizer_step = {};
   std::optional<bool> training = {}, grad_enabled = {}, backward_in_eval = {};

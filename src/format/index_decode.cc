@@ -184,8 +184,9 @@ class SeenKeys {
   unsigned seen_ = 0;
 };
 
+// An empty name is good: it says that no file holds the values. Index files made by hand have it.
 Status check_event_file(std::string_view path) {
-  bool climbs = path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos;
+  bool climbs = path.starts_with('/') || path.find('\0') != std::string_view::npos;
   for (std::size_t at = 0; !climbs && at <= path.size();) {
     const std::size_t slash = std::min(path.find('/', at), path.size());
     climbs = path.substr(at, slash - at) == "..";
@@ -196,7 +197,7 @@ Status check_event_file(std::string_view path) {
                        printable(path.substr(0, 200)));
 }
 
-Status read_meta(od::value value, Index* index) {
+Status read_meta(od::value value, Index* index, bool* names_event_file) {
   static constexpr std::array<std::string_view, 9> kKeys = {"mode",         "mode_step",        "event_file_name",
                                                             "partial",      "optimizer_step",   "training",
                                                             "grad_enabled", "backward_in_eval", "grad_scale"};
@@ -249,6 +250,7 @@ Status read_meta(od::value value, Index* index) {
     }
   }));
   if (!seen.has(0) || !seen.has(1)) return corrupt_error("meta has no mode or no mode_step");
+  *names_event_file = seen.has(2);
   return {};
 }
 
@@ -327,6 +329,7 @@ Status visit_shape(od::value value, IndexVisitor& visitor) {
 struct TopLevel {
   SeenKeys seen;
   bool has_tensors = false;
+  bool names_event_file = false;
   std::optional<std::int64_t> checksum;
   bool is_checksum_last = false;
 };
@@ -337,7 +340,7 @@ Status read_top(od::object object, IndexVisitor& visitor, Index* index, TopLevel
     TORNASOLE_TRY(const int place, top->seen.note(kKeys, key));
     top->is_checksum_last = place == 3;
     switch (place) {
-      case 0: return read_meta(v, index);
+      case 0: return read_meta(v, index, &top->names_event_file);
       case 1:
         return for_each_item(v, "tensor_payload", [&](od::value item) -> Status {
           top->has_tensors = true;
@@ -384,7 +387,7 @@ Result<Index> decode_padded(od::parser& parser, simdjson::padded_string_view pad
   if (!top.seen.has(0)) return corrupt_error("the index has no meta");
   if (!top.seen.has(1) && !top.seen.has(2))
     return corrupt_error("the index has no tensor_payload and no shape_payload");
-  if (top.has_tensors && index.event_file.empty()) return corrupt_error("meta has no event_file_name for its tensors");
+  if (top.has_tensors && !top.names_event_file) return corrupt_error("meta has no event_file_name for its tensors");
   if (top.checksum) {
     if (!top.is_checksum_last) return corrupt_error("the key crc32c is not the last one");
     TORNASOLE_CHECK(check_file_checksum({padded.data(), padded.size()}, *top.checksum));

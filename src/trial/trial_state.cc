@@ -136,8 +136,11 @@ void TrialState::update_progress(bool has_new_files) {
     progress_.num_workers = std::max<std::int64_t>(1, static_cast<std::int64_t>(columns_.worker_count()));
   }
   if (has_new_files) watch_.note_life();
+  const std::int64_t before = progress_.last_complete_step;
   progress_.last_complete_step = advance_last_complete(columns_, progress_, settings_.incomplete_step_window);
-  if (progress_.last_complete_step < 0 || !has_new_files) return;
+  // The window moves on without new files, too.
+  const bool has_moved = has_new_files || progress_.last_complete_step != before;
+  if (progress_.last_complete_step < 0 || !has_moved) return;
   const std::vector<std::string> names = workers();
   std::string token =
       format::index_path(progress_.last_complete_step, names.empty() ? "" : format::encode_worker(names.back()));

@@ -44,6 +44,28 @@ struct ChangeCase {
   bool is_noted;
 };
 
+TEST(CheckpointFiles, AChangeIsToldUntilItIsAccepted) {
+  const TemporaryDirectory directory;
+  CheckpointFiles files(directory.path() + "/checkpoints");
+  const auto changed = [&] {
+    auto answer = files.have_changed();
+    EXPECT_TRUE(answer.ok()) << (answer.ok() ? "" : answer.error().message);
+    return answer.ok() && *answer;
+  };
+  EXPECT_FALSE(changed()) << "a directory that is not there has none";
+  write_text(directory.path() + "/checkpoints/a.pt", "1");
+  EXPECT_TRUE(changed());
+  EXPECT_TRUE(changed()) << "not accepted yet";
+  files.accept();
+  EXPECT_FALSE(changed());
+  files.accept();
+  EXPECT_FALSE(changed()) << "accepted twice is accepted";
+  write_text(directory.path() + "/checkpoints/metadata.json", "[]");
+  EXPECT_FALSE(changed()) << "the state file is no checkpoint";
+  fs::remove(directory.path() + "/checkpoints/a.pt");
+  EXPECT_FALSE(changed()) << "none is left: nothing to remember";
+}
+
 TEST(CheckpointWatch, NotesWhatChangesACheckpoint) {
   const ChangeCase cases[] = {
       {"nothing happened", [](const std::string&) {}, false},

@@ -121,9 +121,11 @@ TEST(Scenarios, TheWindowOfIncompleteStepsMovesOncePerRefresh) {
   world.write_steps(0, 19, {"a"});
   Trial trial = must_open(world, {.timeout_s = 0, .incomplete_step_window = 10});
   EXPECT_EQ(trial.last_complete_step(), 4);
+  EXPECT_EQ(trial.last_index_token(), "index/000000000/000000000004_c.json");
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(trial.refresh().ok());
     EXPECT_EQ(trial.last_complete_step(), 9);
+    EXPECT_EQ(trial.last_index_token(), "index/000000000/000000000009_c.json");
   }
   EXPECT_EQ(numbers(trial.steps()), range(0, 9));
 }

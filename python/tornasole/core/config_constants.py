@@ -29,6 +29,10 @@ TRAINING_END_DELAY_REFRESH_KEY = "SMDEBUG_TRAINING_END_DELAY_REFRESH"
 TRAINING_END_DELAY_REFRESH_DEFAULT = 1
 PAPERMILL_EXECUTION_ENV_VAR = "PAPERMILL_EXECUTION"
 
+# Of the platform's profiler; nothing here uses them
+PROFILER_REPORT_VERSION = "profiler_report_v1"
+PROFILER_TELEMETRY_URL = "https://sm-profiler-report-{region}.s3.{region}.amazonaws.com"
+
 # Keys of a configuration file
 CONFIG_OUTDIR_KEY = "LocalPath"
 CONFIG_HOOK_PARAMS_KEY = "HookParameters"

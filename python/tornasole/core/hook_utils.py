@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tornasole.core.access_layer.utils import check_dir_exists
+from tornasole.core.access_layer.utils import END_OF_JOB_FILENAME, check_dir_exists
 from tornasole.core.utils import is_s3
 from tornasole.exceptions import SMDebugRuntimeError
 
@@ -16,7 +16,11 @@ def verify_and_get_out_dir(out_dir: str | os.PathLike | None) -> str:
     out_dir = os.fspath(out_dir)
     if not is_s3(out_dir)[0]:
         out_dir = os.path.expanduser(out_dir)
-    check_dir_exists(out_dir)
+    if check_dir_exists(out_dir):
+        raise SMDebugRuntimeError(
+            f"{out_dir}: a finished run lives there ({END_OF_JOB_FILENAME} exists); choose another directory, or remove "
+            "that run"
+        )
     return out_dir
 
 

@@ -33,6 +33,11 @@ from tornasole.core.file_names import (
 )
 from tornasole.core.guard import guard as error_handling_agent
 from tornasole.core.logger import get_logger
+from tornasole.core.profiler_report import (  # noqa: F401 (the reference has these names here)
+    _prepare_telemetry_url,
+    get_aws_region_from_processing_job_arn,
+    setup_profiler_report,
+)
 from tornasole.exceptions import SMDebugNotImplementedError, SMDebugRuntimeError, SMDebugTypeError
 
 __all__ = [

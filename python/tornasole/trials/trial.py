@@ -78,6 +78,7 @@ class Trial:
         )
         self.name: str = self._engine.name
         self.path: str = self._engine.path
+        self._path_as_given = os.path.expanduser(os.fspath(path).strip())
         self._collections = LiveCollections(self._engine)
         self._damage_told = 0
         self._tell_damage()
@@ -132,9 +133,10 @@ class Trial:
 
     @property
     def last_index_token(self) -> str | None:
-        """The index file from which on new ones are looked for; None before the first complete step."""
+        """The index file from which on new ones are looked for, below the path as it was given; None before the first
+        complete step."""
         token = self._engine.last_index_token
-        return os.path.join(self.path, token) if token else None
+        return os.path.join(self._path_as_given, token) if token else None
 
     @property
     def run_status(self) -> tuple[str, str]:

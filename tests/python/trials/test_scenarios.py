@@ -110,8 +110,18 @@ def test_the_wait_window_moves_by_half_at_each_refresh(tmp_path, monkeypatch):
     seen = []
     for _ in range(3):
         trial.refresh_data()
-        seen.append(trial.last_complete_step)
-    assert seen == [9, 9, 9]
+        seen.append((trial.last_complete_step, trial.last_index_token))
+    assert seen == [(9, f"{tmp_path}/index/000000000/000000000009_c.json")] * 3
+
+
+def test_the_token_lies_below_the_path_as_it_was_given(tmp_path, monkeypatch):
+    TrialFiles(tmp_path / "run").write(0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    token = "run/index/000000000/000000000000_worker_0.json"
+    assert create_trial("run").last_index_token == token
+    assert create_trial("  ./run ").last_index_token == f"./{token}"
+    assert create_trial("~/run").last_index_token == f"{tmp_path}/{token}"
 
 
 @pytest.mark.parametrize("ended", [True, False])

@@ -1,15 +1,18 @@
-"""The end marker of a run."""
+"""The end marker of a run, and the platform's word that rules are to stop."""
 
 from __future__ import annotations
 
 import os
+import time
 
 from tornasole import _engine
+from tornasole.core.access_layer.s3handler import DeleteRequest, S3Handler
+from tornasole.core.logger import get_logger
 from tornasole.core.sagemaker_utils import is_sagemaker_job
-from tornasole.exceptions import SMDebugRuntimeError
 
 END_OF_JOB_FILENAME = "training_job_end.ts"
 ENV_RULE_STOP_SIGNAL_FILENAME = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
+ENV_RULE_STOP_GRACETIME = "rule_stop_grace_time_secs"
 DEFAULT_GRACETIME_FOR_RULE_STOP_SEC = 60
 
 
@@ -29,10 +32,35 @@ def file_exists(file_path: str) -> bool:
     return os.path.exists(file_path)
 
 
-def check_dir_exists(path: str) -> None:
-    """An error if a finished run lives in the directory."""
-    if not path.startswith("s3://") and os.path.exists(path) and has_training_ended(path):
-        raise SMDebugRuntimeError(
-            f"{path}: a finished run lives there ({END_OF_JOB_FILENAME} exists); choose another directory, or remove "
-            "that run"
-        )
+def check_dir_exists(path: str) -> bool:
+    """Whether a finished run lives in the directory, so that another must not be written there."""
+    return not path.startswith("s3://") and os.path.exists(path) and has_training_ended(path)
+
+
+def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
+    """Whether the platform has told rules to stop, and the time it leaves them is over.
+
+    The signal is a file in the trial's directory, named by ``SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE``, that holds the
+    second it was given at. ``rule_stop_grace_time_secs`` says how long rules may go on: 60 seconds if it is not set.
+    A signal whose content is no number counts as one from long ago.
+    """
+    name = os.environ.get(ENV_RULE_STOP_SIGNAL_FILENAME)
+    if name is None:
+        return False
+    signal = os.path.join(trial_prefix, name)
+    try:
+        with open(signal, encoding="utf-8") as file:
+            given_at = int(file.read())
+        grace = float(os.environ.get(ENV_RULE_STOP_GRACETIME, DEFAULT_GRACETIME_FOR_RULE_STOP_SEC))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        get_logger().info("%s: rules stop, since the signal says no time (%s)", signal, error)
+        return True
+    return time.time() > given_at + grace
+
+
+def delete_s3_prefixes(bucket: str, keys: str | list[str]) -> None:
+    """Deletes what lies under the prefixes of a bucket."""
+    prefixes = keys if isinstance(keys, list) else [keys]
+    S3Handler.delete_prefixes([DeleteRequest(bucket, prefix) for prefix in prefixes])
