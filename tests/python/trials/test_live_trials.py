@@ -290,7 +290,9 @@ def test_ctrl_c_ends_a_wait(what, tmp_path):
     files = TrialFiles(tmp_path / "run")
     files.write(0)
     program = f"""
+        import signal
         from tornasole.trials import create_trial
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
         trial = create_trial({str(tmp_path / "run")!r})
         print("ready", flush=True)
         try:
