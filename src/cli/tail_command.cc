@@ -144,7 +144,8 @@ class Tail {
   std::int64_t last_ = -1;
 };
 
-// A directory that is not there yet, or holds nothing yet, may become a trial; a file or other content never will.
+// A directory that is not there yet, or holds nothing yet but signs of a run that begins, may become a trial; a file or
+// other content never will. An older run is moved aside while it is looked at: what was seen may be gone (kNotFound).
 Result<Trial> wait_for_trial(const TailArguments& arguments) {
   Patience patience(arguments.timeout_s);
   while (true) {
@@ -152,7 +153,8 @@ Result<Trial> wait_for_trial(const TailArguments& arguments) {
     if (trial) return trial;
     const ErrorCode code = trial.error().code;
     const bool may_come =
-        code == ErrorCode::kNotYet || (code == ErrorCode::kNotFound && !check_directory(arguments.dir).ok());
+        code == ErrorCode::kNotYet ||
+        (code == ErrorCode::kNotFound && (!check_directory(arguments.dir).ok() || has_run_begun(arguments.dir)));
     if (!may_come) return trial;
     if (patience.is_over()) {
       return not_yet_error("{}; waited {} s", trial.error().message, number_text(arguments.timeout_s));

@@ -91,7 +91,12 @@ void add_step_range(CLI::App* command, StepRange* range) {
 
 Result<Trial> open_trial(const std::string& dir) {
   TORNASOLE_CHECK(check_directory(dir));
-  if (!is_trial_directory(dir)) return no_trial_error(dir);
+  if (!is_trial_directory(dir)) {
+    if (has_run_begun(dir)) {
+      return not_yet_error("{}: a run has begun there and written nothing yet (tornasole tail waits for it)", dir);
+    }
+    return no_trial_error(dir);
+  }
   return Trial::open({.path = dir, .timeout_s = 0});
 }
 

@@ -57,6 +57,17 @@ bool is_trial_directory(const std::string& dir) {
   return fs::symlink_status(fs::path(dir) / "tornasole" / "run.json", error).type() == fs::file_type::regular;
 }
 
+bool has_run_begun(const std::string& dir) {
+  std::error_code error;
+  for (auto it = fs::directory_iterator(dir, error); !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with("claim.smd") || name.starts_with("claim-")) return true;
+    std::error_code ignored;
+    if (name == "tornasole" && it->symlink_status(ignored).type() == fs::file_type::directory) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> trials_below(const std::string& dir, bool* is_cut) {
   std::vector<std::string> found;
   *is_cut = false;

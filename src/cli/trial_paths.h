@@ -13,6 +13,10 @@ namespace tornasole::cli {
 // True if the directory looks like a trial: it has one of a trial's own folders.
 bool is_trial_directory(const std::string& dir);
 
+// True if a writer is setting a run up in the directory, or did: its claim or its folder of health files is there, its
+// trial's own folders may not be yet.
+bool has_run_begun(const std::string& dir);
+
 // Trials below a directory that is none itself, sorted; links are not followed. At most kMaxTrials, from at most three
 // levels down; *is_cut says if there may be more.
 inline constexpr std::size_t kMaxTrials = 1000;

@@ -60,7 +60,8 @@ class LiveRun(ProgramTest):
         run = self.start_run()
         self.order(run, "step")
         tail = self.start_tail("--json")
-        self.assertEqual(strict_json(tail.stdout.readline())["values"], {"loss": 4.0})
+        first = tail.stdout.readline()
+        self.assertEqual(strict_json(first).get("values"), {"loss": 4.0}, first)
         run.kill()
         run.wait()
         rest, errors = tail.communicate(timeout=100)
@@ -77,6 +78,17 @@ class LiveRun(ProgramTest):
         self.assertEqual(result.stdout.splitlines()[0], "step 3 (TRAIN 3)  loss 0.5")
         self.assertEqual(len(result.stdout.splitlines()), 3)
         self.assertEqual(len(self.run_program("tail", self.path, "-n", "0").stdout.splitlines()), 1)
+
+    def test_a_run_that_is_just_being_set_up_is_waited_for(self):
+        for sign in ("claim.smd", "claim-0123456789abcdef0123456789abcdef.tmp", "tornasole/worker_0_health.json"):
+            path = os.path.join(self.path, sign.partition(".")[0])
+            os.makedirs(os.path.dirname(os.path.join(path, sign)))
+            with open(os.path.join(path, sign), "w") as file:
+                file.write("{}")
+            with self.subTest(sign=sign):
+                result = self.run_program("tail", path, "--poll", "0.01", "--timeout", "0.1")
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertIn("a run has begun there and written nothing yet", result.stderr)
 
     def test_a_run_that_never_begins(self):
         result = self.run_program("tail", self.path, "--poll", "0.01", "--timeout", "0.1")

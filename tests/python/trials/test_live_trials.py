@@ -128,8 +128,8 @@ def test_an_event_file_that_comes_after_its_index_is_waited_for(tmp_path):
 
     def come():
         time.sleep(0.3)
-        files.write(1)
         files._put("events/000000000000/000000000000_worker_0.tfevents", events)
+        files.write(1)  # the last: a later step would say that the file was skipped
 
     writer = threading.Thread(target=come)
     with no_refresh(trial):
