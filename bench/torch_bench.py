@@ -295,7 +295,7 @@ def measure_all(arguments, packages, directory):
     for scenario in arguments.only or [*SCENARIOS, "standard"]:
         for model in arguments.model or (["wide"] if scenario == "not_saving" else ["mlp", "cnn", "deep"]):
             if scenario == "standard":
-                figures = measure_standard(model, 20 * arguments.steps, directory)
+                figures = measure_standard(model, 40 * arguments.steps, directory)
             else:
                 steps = arguments.steps * (10 if scenario == "not_saving" else 1)
                 figures = measure(model, scenario, packages, steps, directory)
