@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kWakeBytes = std::size_t{512} << 10;
 constexpr std::size_t kUrgentBytes = std::size_t{16} << 20;
 constexpr std::int64_t kSliceNs = 20'000'000;  // a waiting taker looks again this often
-constexpr int kNaps = 200;  // about two seconds
+constexpr int kNaps = 200;                     // about two seconds
 
 // The longer there was nothing, the longer the writer naps: always a fraction of the time between two steps.
 constexpr std::chrono::milliseconds nap_after(int naps) noexcept {
