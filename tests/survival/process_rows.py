@@ -77,15 +77,16 @@ def row_35(world):
 def live_readers(world, seconds, ours, theirs):
     out, log = world.new_run()
     think = 20
-    writer = subprocess.Popen(world.command(out, log, steps=seconds * 1000 // think, think_ms=think, bytes=4000),
+    writer = world.start(world.command(out, log, steps=seconds * 1000 // think, think_ms=think, bytes=4000,
+                                            when_full="block"),
                               stdout=subprocess.PIPE, text=True)
     readers = [[os.path.join(world.bin, "live_reader"), out]] * ours
     readers += [[world.python, os.path.join(world.source, "tests/survival/live_smdebug.py"), out]] * theirs
-    processes = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for line in readers]
-    writer.communicate(timeout=seconds * 3 + 60)
+    processes = [world.start(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for line in readers]
+    writer.communicate(timeout=seconds * 10 + 300)
     figures = {"readers": len(readers), "steps": 0, "violations": 0, "p50_ms": 0, "p99_ms": 0}
     for line, process in zip(readers, processes):
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=600)
         need(process.returncode == 0, f"{os.path.basename(line[-2])}: {stdout} {stderr[-500:]}")
         answer = json.loads(stdout)
         figures["steps"] = answer["steps"]
@@ -108,7 +109,7 @@ def row_36_full(world):
 def row_37(world):
     """fork: children neither write nor hang."""
     out, log = world.new_run()
-    done = world.train(out, log, steps=50, fork=8, timeout=60)
+    done = world.train(out, log, steps=50, fork=8)
     need(done.returncode == 0 and "child" not in done.stderr, done.stderr)
     counts = world.check(out, log)
     need(counts["lost"] == 0, f"{counts}")

@@ -13,7 +13,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(tornasole.__file__)))
 def run_program(tmp_path):
     """Runs a program text, plainly or under ``tornasole run``; both from a directory of their own."""
 
-    def run(text, *arguments, under=None, name="train.py", environment=None, timeout=120):
+    def run(text, *arguments, under=None, name="train.py", environment=None, timeout=300):
         script = tmp_path / name
         script.write_text(text)
         command = [sys.executable, *([] if under is None else ["-m", "tornasole", "run", *under]), str(script)]
