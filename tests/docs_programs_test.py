@@ -70,7 +70,7 @@ class Documents(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="tornasole-page-") as place:
             self.assertFalse(compile_and_run(*next(programs(text))[1:], place))
             shutil.copytree(pathlib.Path(place, "runs/line"), pathlib.Path(place, "runs/other"))
-            # The wheel's command has one more; its test is tests/python/run.
+            # The command of the wheel has one more; tests/python/run/test_documented_runs.py has its lines.
             lines = [line for line in commands(text) if line[0] != "run"]
             self.assertGreater(len(lines), 3)
             for line in lines:
