@@ -195,7 +195,7 @@ TEST(Faults, AForkedChildNeitherWritesNorHangs) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      alarm(20);
+      alarm(300);
       auto step = hook->begin_step(Mode::kTrain);
       step.save("child", kValues);
       step.end();
