@@ -46,7 +46,7 @@ def compile_and_run(language, code, place):
         built = subprocess.run(command, capture_output=True, text=True)
         if built.returncode:
             return built.stderr
-        environment = {**os.environ, "TORNASOLE_STRICT": "1"}
+        environment = {**os.environ, "TORNASOLE_STRICT": "1", "TORNASOLE_CLOSE_WAIT_S": "120"}
         ran = subprocess.run([pathlib.Path(folder, "snippet")], cwd=place, env=environment, capture_output=True,
                              text=True, timeout=120)
         return f"it ended with {ran.returncode}: {ran.stderr}" if ran.returncode else ""

@@ -179,7 +179,7 @@ def row_13(world):
 def row_14(world):
     """a store that hangs for ever."""
     out, log = world.new_run()
-    done = world.train(out, log, steps=200, store="hang:50")
+    done = world.train(out, log, steps=200, store="hang:50", close_wait=5)
     need(done.returncode == 0, done.stderr)
     figures = numbers(done)
     need(figures["close"] <= 5 * LIMIT_FACTOR, f"close took {figures['close']} s")

@@ -54,7 +54,7 @@ def test_the_command_runs_as_printed(words, tmp_path):
     for path in (tmp_path / "train.py", tmp_path / "package" / "train.py"):
         path.write_text(TRAINING)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TORNASOLE_", "SMDEBUG_"))}
-    environment.update({"PYTHONPATH": PACKAGE, "OMP_NUM_THREADS": "1", "SMDEBUG_TRAINING_END_DELAY_REFRESH": "0"})
+    environment.update({"PYTHONPATH": PACKAGE, "OMP_NUM_THREADS": "1", "TORNASOLE_CLOSE_WAIT_S": "120"})
     done = subprocess.run(
         [sys.executable, "-m", "tornasole", *words],
         cwd=tmp_path,
