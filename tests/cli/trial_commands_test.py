@@ -158,7 +158,7 @@ class WrongUse(ProgramTest):
                     with self.subTest(f"{command} {path}"):
                         begin = time.monotonic()
                         result = self.run_program(command, path, *more, cwd=directory)
-                        self.assertLess(time.monotonic() - begin, 5)
+                        self.assertLess(time.monotonic() - begin, 30)
                         if command == "dump" and path == other:
                             self.assertEqual(result.returncode, 1)
                             continue  # the document says it

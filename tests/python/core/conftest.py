@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import pathlib
 
 import numpy
@@ -11,6 +12,9 @@ from tornasole.core import singleton_utils
 from tornasole.core.guard import guard
 from tornasole.core.hook import BaseHook
 from tornasole.core.logger import get_logger
+
+# A busy disk takes what is queued in its own time: a test that writes a run wants all of it.
+os.environ.setdefault("TORNASOLE_CLOSE_WAIT_S", "120")
 
 
 class PlainHook(BaseHook):

@@ -1,5 +1,10 @@
+import os
+
 import pytest
 import torch
+
+# A busy disk takes what is queued in its own time: a test that writes a run wants all of it.
+os.environ.setdefault("TORNASOLE_CLOSE_WAIT_S", "120")
 
 # What older versions of PyTorch do not have: a part of a test's name, the version it came with, and what is missing.
 # docs/python.md tells users.

@@ -1,7 +1,6 @@
 """Two processes of one training, by gloo."""
 
 import os
-import socket
 import subprocess
 import sys
 
@@ -20,7 +19,7 @@ import tornasole.pytorch as smd
 rank, include = int(sys.argv[1]), sys.argv[3]
 every_second = smd.SaveConfig(save_interval=2)
 hook = smd.Hook(out_dir=sys.argv[2], save_config=every_second, save_all=True, include_workers=include)
-distributed.init_process_group("gloo", rank=rank, world_size=2)
+distributed.init_process_group("gloo", init_method="file://" + sys.argv[2] + ".meet", rank=rank, world_size=2)
 net = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
 hook.register_module(net)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -35,11 +34,8 @@ distributed.destroy_process_group()
 
 
 def run_both(directory, include):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     package = os.path.dirname(os.path.dirname(os.path.abspath(tornasole.__file__)))
-    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": package}
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": package}
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(rank), str(directory), include],
@@ -50,7 +46,7 @@ def run_both(directory, include):
         for rank in range(2)
     ]
     for worker in workers:
-        _, errors = worker.communicate(timeout=120)
+        _, errors = worker.communicate(timeout=300)
         assert worker.returncode == 0, errors
 
 
