@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Runs the checks of the project in stages, each timed, all of them whatever fails, and ends in one line:
 
-    N passed, N failed[, N skipped]
+    N passed, N failed[, N skipped][, N left out]
 
-A test counts once: a ctest entry, a Python test, a fuzz target; a check of all files is one test. Skipped are tests
-whose Python environment cannot be made here; with CI=true that is a failure. Logs: build/test-logs/<stage>.log.
+A test counts once in each environment: a ctest entry, a Python test, a fuzz target; a check of all files is one test.
+Skipped are tests whose Python environment cannot be made here; with CI=true that is a failure. Left out are tests that
+an older PyTorch or another Python has to do without, and that ran in the main environment: they are named, with the
+reason. Logs: build/test-logs/<stage>.log.
 """
 
 import argparse
@@ -21,11 +23,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 # The label of the tests that need a Python environment, and its name in requirements/.
 ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
-# Environment -> the folders whose tests run in it, with the package installed there.
+# Environment -> the folders whose tests run in it, with the package installed there. The first one runs everything.
 PYTHON_SUITES = {
     "torch": ["tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"],
     "torch-old": ["tests/python/torch"],
 }
+# Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
+# pyproject.toml that are on this machine.
+OTHER_PYTHONS = ["3.10", "3.12", "3.13"]
+NO_SUCH_PYTHON = 77  # what scripts/python_version.sh exits with
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -43,6 +49,7 @@ class Stage:
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.left_out = {}  # (environment, reason) -> names
         LOGS.mkdir(parents=True, exist_ok=True)
         self.log_path = LOGS / f"{name}.log"
         self.log = self.log_path.open("w")
@@ -208,21 +215,40 @@ def stage_tsan(stage):
         ctest(stage, "tsan", only="threads", without=("long",))
 
 
-def pytest(stage, environment, folder):
-    """Runs the Python tests of a folder in an environment, and counts each."""
+def pytest(stage, environment, folder, ran_elsewhere=None):
+    """Runs the Python tests of a folder in an environment, and counts each; the tests that ran."""
     python = ROOT / ".venvs" / environment / "bin" / "python"
     report = LOGS / f"{stage.name}-{environment}-{folder.replace('/', '-')}.xml"
     report.unlink(missing_ok=True)
     stage.run(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}", folder)
-    cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase")) if report.exists() else []
-    for case in cases:
-        name = f"{environment}: {case.get('classname')}.{case.get('name')}"
-        if (skipped := case.find("skipped")) is not None:
-            stage.skipped.append(f"{name} ({skipped.get('message')})")
-        else:
-            stage.count(name, case.find("failure") is None and case.find("error") is None)
-    if not cases:
+    ran = count_pytest(stage, environment, report, ran_elsewhere)
+    if not ran:
         stage.failed.append(f"{environment}: {folder}: no test ran")
+    return ran
+
+
+def reason_of(skipped):
+    """Why pytest skipped a test. Of a whole file the message says nothing, but the text ends in it."""
+    of_file = re.search(r"Skipped: (.*)['\"]\)$", skipped.text or "", re.DOTALL)
+    return of_file[1] if of_file else skipped.get("message")
+
+
+def count_pytest(stage, environment, report, ran_elsewhere):
+    """Counts the tests of a report; those that ran. `ran_elsewhere`: what this environment may leave out."""
+    ran = set()
+    cases = xml.etree.ElementTree.parse(report).getroot().iter("testcase") if report.exists() else ()
+    for case in cases:
+        # A file that skips itself as a whole has no class.
+        name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
+        skipped = case.find("skipped")
+        if skipped is None:
+            ran.add(name)
+            stage.count(f"{environment}: {name}", case.find("failure") is None and case.find("error") is None)
+        elif ran_elsewhere and any(other == name or other.startswith(f"{name}.") for other in ran_elsewhere):
+            stage.left_out.setdefault((environment, reason_of(skipped)), []).append(name)
+        else:
+            stage.skipped.append(f"{environment}: {name} ({reason_of(skipped)})")
+    return ran
 
 
 def stage_python(stage):
@@ -230,17 +256,27 @@ def stage_python(stage):
     for environment in ("smdebug", "bench"):
         if not stage.run("scripts/env.sh", environment):
             stage.failed.append(f"the environment {environment} cannot be made")
+    ran_in_main = set()
     for environment, folders in PYTHON_SUITES.items():
         if not stage.run("scripts/env.sh", environment):
             stage.skipped += [f"{folder} (the environment {environment} cannot be made)" for folder in folders]
             continue
+        is_main = environment == next(iter(PYTHON_SUITES))
         for folder in folders:
-            pytest(stage, environment, folder)
-    # The Pythons of the table in pyproject.toml that are on this machine, besides the one of the environments.
-    for version in ("3.10", "3.12", "3.13"):
-        code = stage.exit_code("scripts/python_version.sh", version)
-        if code != 3:  # there is no such Python here
-            stage.count(f"pip install . with Python {version}", code == 0)
+            ran = pytest(stage, environment, folder, None if is_main else ran_in_main)
+            if is_main:
+                ran_in_main |= ran
+    for version in OTHER_PYTHONS:
+        name = f"Python {version}"
+        report = LOGS / f"{stage.name}-{version}.xml"
+        report.unlink(missing_ok=True)
+        code = stage.exit_code("scripts/python_version.sh", version, report)
+        if code == NO_SUCH_PYTHON:
+            what = ["pip install .", "tests/python/core", "tests/python/trials"]
+            stage.left_out[name, "it is not on this machine"] = what
+            continue
+        stage.count(f"{name}: pip install .", report.exists())
+        count_pytest(stage, name, report, ran_in_main)
 
 
 def stage_install(stage):
@@ -287,6 +323,10 @@ def run_stage(name, function):
     return stage, seconds
 
 
+def count_left_out(stage):
+    return sum(map(len, stage.left_out.values()))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long", action="store_true", help="the long stages instead of those of every change")
@@ -298,19 +338,23 @@ def main():
         parser.error(f"no stage is called {', '.join(unknown)}; there are {', '.join(stages)}")
 
     results = [run_stage(name, stages[name]) for name in names]
-    print("\nstage          seconds  passed  failed  skipped")
+    print("\nstage          seconds  passed  failed  skipped  left out")
     for stage, seconds in results:
-        counts = f"{stage.passed:6d}  {len(stage.failed):6d}  {len(stage.skipped):7d}"
+        counts = f"{stage.passed:6d}  {len(stage.failed):6d}  {len(stage.skipped):7d}  {count_left_out(stage):8d}"
         print(f"{stage.name:14s} {seconds:7.0f}  {counts}")
     for stage, _ in results:
         for what in stage.failed:
             print(f"failed:  {stage.name}: {what}")
         for what in stage.skipped:
             print(f"skipped: {stage.name}: {what}")
+        for (environment, reason), names in sorted(stage.left_out.items()):
+            print(f"left out: {stage.name}: {environment}: {reason}: {', '.join(sorted(names))}")
     passed = sum(stage.passed for stage, _ in results)
     failed = sum(len(stage.failed) for stage, _ in results)
     skipped = sum(len(stage.skipped) for stage, _ in results)
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    left_out = sum(count_left_out(stage) for stage, _ in results)
+    rest = [f", {count} {what}" for count, what in ((skipped, "skipped"), (left_out, "left out")) if count]
+    print(f"{passed} passed, {failed} failed{''.join(rest)}")
     sys.exit(1 if failed else 0)
 
 
