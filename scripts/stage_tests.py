@@ -39,6 +39,7 @@ class Stage:
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.left_out = {}  # (environment, reason) -> tests it does without, which ran elsewhere
         self.unsteady = {}  # what passed at the second try -> the text of its first failure
         self.logs = logs
         logs.mkdir(parents=True, exist_ok=True)
@@ -110,8 +111,20 @@ class Stage:
         self.failed.append(what)
         return False
 
-    def run_twice(self, run):
-        """Counts what run(None), all tests, answers, after run(names) has tried those that failed again.
+    def left_out_count(self):
+        return sum(map(len, self.left_out.values()))
+
+    def note_skipped(self, name, reason, ran_elsewhere):
+        """`ran_elsewhere`: tests by their names without the environment; what is among them is merely left out."""
+        environment, _, test = name.partition(": ")
+        path = test.replace("/", ".")  # a file that skips itself as a whole stands for its tests
+        if any(other == path or other.startswith(f"{path}.") for other in ran_elsewhere):
+            self.left_out.setdefault((environment, reason), []).append(test)
+        else:
+            self.skipped.append(f"{name} ({reason})")
+
+    def run_twice(self, run, ran_elsewhere=()):
+        """Counts what run(None), all tests, answers, after run(names) has tried those that failed again; what ran.
 
         run answers name -> Outcome. What broke as a whole, a program of many tests, is one name in its first answer;
         when it does not break again the second answer has its tests instead.
@@ -124,11 +137,12 @@ class Stage:
         for name in [*first, *(name for name in second if name not in first)]:
             outcome = second.get(name) if name in broken else first.get(name, second.get(name))
             if outcome and outcome.verdict == "skipped" and name not in broken:
-                self.skipped.append(f"{name} ({outcome.text})")
+                self.note_skipped(name, outcome.text, ran_elsewhere)
             elif outcome:
                 self.count(name, outcome.verdict == "passed")
             if name in broken and (not outcome or outcome.verdict == "passed"):
                 self.unsteady[name] = first[name].text
+        return {name for name, outcome in {**first, **second}.items() if outcome.verdict != "skipped"}
 
 
 def first_failure(text):
@@ -186,8 +200,8 @@ def ctest_outcomes(stage, report):
             stage.skipped.append(f"{name}: {inner}")
 
 
-def run_pytest(stage, python, folder, title):
-    """Runs the Python tests of a folder by an interpreter, and counts each under a title."""
+def run_pytest(stage, python, folder, title, ran_elsewhere=()):
+    """Runs the Python tests of a folder by an interpreter, and counts each under a title; those that ran, without it."""
     stem = f"{stage.name}-{title}-{str(folder).strip('/').replace('/', '-')}"
     cache = stage.logs / f"{stem}.cache"
     shutil.rmtree(cache, ignore_errors=True)
@@ -209,7 +223,13 @@ def run_pytest(stage, python, folder, title):
         missing = [name for name in again or () if name not in answer and name != whole and "." in name.split(": ")[1]]
         return {**answer, **{name: Outcome("failed", "was not run") for name in missing}}
 
-    stage.run_twice(run)
+    return {name.partition(": ")[2] for name in stage.run_twice(run, ran_elsewhere)}
+
+
+def reason_of(skipped):
+    """Why pytest skipped a test. Of a whole file the message says nothing, but the text ends in it."""
+    of_file = re.search(r"Skipped: (.*)['\"]\)$", skipped.text or "", re.DOTALL)
+    return of_file[1] if of_file else skipped.get("message")
 
 
 def pytest_outcomes(report, title):
@@ -218,7 +238,7 @@ def pytest_outcomes(report, title):
         name = f"{title}: {place}.{case.get('name')}" if place else f"{title}: {case.get('name').replace('.', '/')}"
         problem = case.find("failure") if case.find("failure") is not None else case.find("error")
         if (skipped := case.find("skipped")) is not None:
-            yield name, Outcome("skipped", skipped.get("message"))
+            yield name, Outcome("skipped", reason_of(skipped))
         elif problem is not None:
             yield name, Outcome("failed", f"{problem.text or ''}\n{problem.get('message') or ''}")
         else:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Runs the checks of the project in stages, each timed, all of them whatever fails, and ends in one line:
 
-    N passed, N failed[, N skipped][, N unsteady]
+    N passed, N failed[, N skipped][, N left out][, N unsteady]
 
-A test counts once: a ctest entry, a Python test, a fuzz target; a check of all files is one test. Skipped are tests
-whose Python environment cannot be made here; with CI=true that is a failure. A test that fails runs once more, alone;
-if it passes then it has passed and is named as unsteady, with what it said at first. Logs: build/test-logs/<stage>.log.
+A test counts once in each environment: a ctest entry, a Python test, a fuzz target; a check of all files is one test.
+Skipped are tests whose Python environment cannot be made here; with CI=true that is a failure. Left out are tests that
+an older PyTorch or another Python has to do without, and that ran in the main environment: they are named, with the
+reason. A test that fails runs once more, alone; if it passes then it has passed and is named as unsteady, with what it
+said at first. Logs: build/test-logs/<stage>.log.
 """
 
 import argparse
@@ -15,11 +17,11 @@ import subprocess
 import sys
 import time
 
-from stage_tests import ROOT, Outcome, Stage, first_failure, run_ctest, run_fuzz, run_pytest, tests_of
+from stage_tests import ROOT, Outcome, Stage, first_failure, pytest_outcomes, run_ctest, run_fuzz, run_pytest, tests_of
 
 # The label of the tests that need a Python environment, and its name in requirements/.
 ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
-# Environment -> the folders whose tests run in it, with the package installed there.
+# Environment -> the folders whose tests run in it, with the package installed there. The first one runs everything.
 PYTHON_SUITES = {
     "torch": [
         *("tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"),
@@ -27,6 +29,10 @@ PYTHON_SUITES = {
     ],
     "torch-old": ["tests/python/torch"],
 }
+# Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
+# pyproject.toml that are on this machine.
+OTHER_PYTHONS = ["3.10", "3.12", "3.13"]
+NO_SUCH_PYTHON = 77  # what scripts/python_version.sh exits with
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -127,24 +133,35 @@ def stage_python(stage):
     for environment in ("smdebug", "bench"):
         if not make_environment(stage, environment):
             stage.failed.append(f"the environment {environment} cannot be made")
+    ran = set()  # in the main environment, which leaves nothing out
     for environment, folders in PYTHON_SUITES.items():
         if not make_environment(stage, environment):
             stage.skipped += [f"{folder} (the environment {environment} cannot be made)" for folder in folders]
             continue
+        is_main = environment == next(iter(PYTHON_SUITES))
+        python = ROOT / ".venvs" / environment / "bin" / "python"
         for folder in folders:
-            run_pytest(stage, ROOT / ".venvs" / environment / "bin" / "python", folder, environment)
-    # The Pythons of the table in pyproject.toml that are on this machine, besides the one of the environments.
-    for version in ("3.10", "3.12", "3.13"):
-        stage.run_twice(lambda _, version=version: installed_with(stage, version))
+            names = run_pytest(stage, python, folder, environment, set() if is_main else ran)
+            if is_main:
+                ran |= names
+    for version in OTHER_PYTHONS:
+        stage.run_twice(lambda _, version=version: installed_with(stage, version), ran)
 
 
 def installed_with(stage, version):
+    """Installs the package with another Python, and runs the tests that need no framework."""
+    title = f"Python {version}"
+    report = stage.logs / f"{stage.name}-{version}.xml"
+    report.unlink(missing_ok=True)
     began = stage.logged_bytes()
-    code = stage.exit_code("scripts/python_version.sh", version)
-    if code == 3:  # there is no such Python here
+    code = stage.exit_code("scripts/python_version.sh", version, report)
+    if code == NO_SUCH_PYTHON:
+        what = ["pip install .", "tests/python/core", "tests/python/trials"]
+        stage.left_out[title, "it is not on this machine"] = what
         return {}
-    outcome = Outcome("passed") if code == 0 else Outcome("failed", stage.logged_since(began))
-    return {f"pip install . with Python {version}": outcome}
+    answer = dict(pytest_outcomes(report, title))
+    installed = Outcome("passed") if answer else Outcome("failed", stage.logged_since(began))
+    return {f"{title}: pip install .": installed, **answer}
 
 
 def stage_install(stage):
@@ -211,14 +228,18 @@ def main():
             print(f"failed:  {stage.name}: {what}")
         for what in stage.skipped:
             print(f"skipped: {stage.name}: {what}")
+        for (environment, reason), names in sorted(stage.left_out.items()):
+            print(f"left out: {stage.name}: {environment}: {reason}: {', '.join(sorted(names))}")
     for stage, _ in results:
         for what, text in stage.unsteady.items():
             print(f"unsteady: {stage.name}: {what}", *first_failure(text), sep="\n    ")
     passed = sum(stage.passed for stage, _ in results)
     failed = sum(len(stage.failed) for stage, _ in results)
     skipped = sum(len(stage.skipped) for stage, _ in results)
+    left_out = sum(stage.left_out_count() for stage, _ in results)
     unsteady = sum(len(stage.unsteady) for stage, _ in results)
-    rest = [f", {count} {what}" for count, what in ((skipped, "skipped"), (unsteady, "unsteady")) if count]
+    others = ((skipped, "skipped"), (left_out, "left out"), (unsteady, "unsteady"))
+    rest = [f", {count} {what}" for count, what in others if count]
     print(f"{passed} passed, {failed} failed" + "".join(rest))
     sys.exit(1 if failed else 0)
 

@@ -193,15 +193,3 @@ def test_by_environment_alone(run_program, tmp_path):
     ran = run_program(text, environment={"SMDEBUG_CONFIG_FILE_PATH": "config.json"})
     assert ran.returncode == 0, ran.stderr
     assert TrialDump(tmp_path / "out").names == ["CrossEntropyLoss_output_0"]
-
-
-def test_a_trainer_that_calls_a_step_of_the_module(run_program, tmp_path):
-    """The model is the module whose method is called, though it is never called itself."""
-    text = NET.replace("def forward(self, x):", "def training_step(self, x):")
-    loop = LOOP.format(loss="F.cross_entropy(net.training_step(inputs), labels)")
-    text += loop.replace("    net(inputs)", "    pass")
-    ran = run_program(text, under=["--out", "out"])
-    assert ran.returncode == 0, ran.stderr
-    trial = TrialDump(tmp_path / "out")
-    assert {"Net_fc1.weight", "Net_fc2.weight", "gradient/Net_fc2.weight", "fc2_output_0"} <= set(trial.names)
-    assert trial.steps["TRAIN"] == [0, 1, 2, 3, 4, 5]
