@@ -50,6 +50,8 @@ struct Need {
   std::vector<std::string> names = {};
   // Never those with any of these in their name.
   std::vector<std::string> exclude_regex = {};
+  // And only those for which this is true; asked again when names come. Null: all.
+  std::function<bool(std::string_view name)> choose = {};
 
   // What: the stored reduction, else computed from the value.
   StatSet stats = {};
@@ -66,6 +68,7 @@ struct Need {
 struct StepTensor {
   std::string_view name = {};
   std::string_view worker = {};
+  std::size_t order = 0;  // among the tensors of the step: by worker, then as they were saved
   // Null if it was not saved or no rule needs it. May be kept beyond the step.
   std::shared_ptr<const Tensor> value = {};  // shared: rules keep values of earlier steps
   Stats stats = {};

@@ -88,6 +88,7 @@ Status NamePlans::match(const Trial& trial, std::uint32_t number) {
     TORNASOLE_TRY(const std::vector<std::string> names, trial.tensor_names({.regex = need.exclude_regex}));
     for (const std::string& name : names) chosen.erase(name);
   }
+  if (need.choose) std::erase_if(chosen, [&](const std::string& name) { return !need.choose(name); });
   for (const std::string& name : chosen) {
     const auto at = plans_.try_emplace(name).first;
     NamePlan& plan = at->second;

@@ -60,6 +60,9 @@ TEST(RuleRunner, ARuleSeesTheTensorsThatMatchItsNeeds) {
        {"loss", "fc.weight"}},
       {"by name", {.names = {"fc.bias", "never saved"}, .value = true}, {"fc.bias"}},
       {"without what is excluded", {.exclude_regex = {"weight", "bias"}, .value = true}, {"loss"}},
+      {"those the rule chooses",
+       {.choose = [](std::string_view name) { return name.ends_with("s"); }, .value = true},
+       {"loss", "fc.bias"}},
       {"a statistic by its own name", {.regex = {"^derived/hash"}, .value = true}, {"derived/hash/fc.weight"}},
   };
   RuleWorld world;
