@@ -34,11 +34,11 @@ class Witness final : public Rule {
   std::vector<Need> needs_;
 };
 
-struct Run {
+struct Watched {
   Witness* witness = nullptr;
   RuleRunner runner;
 };
-Run start(Trial* trial, Need need, RuleRunOptions options = {}) {
+Watched start(Trial* trial, Need need, RuleRunOptions options = {}) {
   auto rule = std::make_unique<Witness>(std::vector{std::move(need)});
   Witness* witness = rule.get();
   RuleRunner runner(trial, std::move(options));
@@ -72,7 +72,7 @@ TEST(RuleRunner, ARuleSeesTheTensorsThatMatchItsNeeds) {
                  {"derived/hash/fc.weight", tools::tensor_of<std::int64_t>({7})}});
   for (const Case& c : cases) {
     Trial trial = world.open();
-    Run run = start(&trial, c.need);
+    Watched run = start(&trial, c.need);
     ASSERT_TRUE(run.runner.run().ok()) << c.what;
     EXPECT_EQ(run.witness->names, c.names) << c.what;
   }
@@ -82,18 +82,18 @@ TEST(RuleRunner, StoredReductionsSpareTheValue) {
   RuleWorld world;
   world.save(0, {{"w", floats({1, -2})}, {reduced("mean", "w"), scalar(100)}});
   Trial trial = world.open();
-  Run stored = start(&trial, {.stats = {Stat::kMean}});
+  Watched stored = start(&trial, {.stats = {Stat::kMean}});
   ASSERT_TRUE(stored.runner.run().ok());
   EXPECT_EQ(stored.witness->last[0].stats[Stat::kMean], 100);  // as stored: nobody looked at the value
   EXPECT_FALSE(stored.witness->last[0].shape.has_value());
 
-  Run both = start(&trial, {.stats = {Stat::kMean, Stat::kMax}});
+  Watched both = start(&trial, {.stats = {Stat::kMean, Stat::kMax}});
   ASSERT_TRUE(both.runner.run().ok());
   EXPECT_EQ(both.witness->last[0].stats[Stat::kMean], -0.5);
   EXPECT_EQ(both.witness->last[0].stats[Stat::kMax], 1);
   EXPECT_EQ(both.witness->last[0].value, nullptr);
 
-  Run value = start(&trial, {.value = true});
+  Watched value = start(&trial, {.value = true});
   ASSERT_TRUE(value.runner.run().ok());
   ASSERT_NE(value.witness->last[0].value, nullptr);
   EXPECT_EQ(value.witness->last[0].value->shape(), Shape{2});
@@ -105,7 +105,7 @@ TEST(RuleRunner, DerivedStatisticsAreTakenAsStoredElseComputed) {
                  {"b", floats({5})},
                  {"derived/counts/a", tools::tensor_of<std::int64_t>({99, 0, 0, 0, 0, -1})}});
   Trial trial = world.open();
-  Run run = start(&trial, {.regex = {"^[ab]$"}, .derived = {"counts"}});
+  Watched run = start(&trial, {.regex = {"^[ab]$"}, .derived = {"counts"}});
   ASSERT_TRUE(run.runner.run().ok());
   ASSERT_EQ(run.witness->last.size(), 2U);
   std::map<std::string, std::int64_t> counts;
@@ -121,7 +121,7 @@ TEST(RuleRunner, StepsAreBoundedAndSeenOnce) {
   RuleWorld world;
   world.save_series("loss", {1, 2, 3, 4, 5, 6});
   Trial trial = world.open();
-  Run run = start(&trial, {.value = true}, {.first_step = 1, .end_step = 4});
+  Watched run = start(&trial, {.value = true}, {.first_step = 1, .end_step = 4});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.witness->steps, (Steps{1, 2, 3}));
   ASSERT_TRUE(run.runner.run().ok());
@@ -134,7 +134,7 @@ TEST(RuleRunner, PartialStepsAreNotShown) {
   world.made().step({.step = 1, .values = {{"loss", scalar(1)}}, .is_partial = true});
   world.save(2, {{"loss", scalar(1)}});
   Trial trial = world.open();
-  Run run = start(&trial, {.value = true});
+  Watched run = start(&trial, {.value = true});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.witness->steps, (Steps{0, 2}));
 }
@@ -144,7 +144,7 @@ TEST(RuleRunner, ADamagedValueIsShownWithItsError) {
   world.save(0, {{"loss", scalar(1)}});
   world.made().flip(format::event_path(0, "worker_0"), 40);
   Trial trial = world.open();
-  Run run = start(&trial, {.stats = {Stat::kMean}});
+  Watched run = start(&trial, {.stats = {Stat::kMean}});
   ASSERT_TRUE(run.runner.run().ok());
   ASSERT_EQ(run.witness->last.size(), 1U);
   EXPECT_TRUE(run.witness->last[0].error.has_value());
@@ -156,7 +156,7 @@ TEST(RuleRunner, ARunThatIsFollowedIsSeenStepByStepUntilItEnds) {
   world.save(0, {{"loss", scalar(1)}});
   Trial trial = world.open();
   std::int64_t next = 1;
-  Run run = start(&trial, {.value = true},
+  Watched run = start(&trial, {.value = true},
                   {.follow = true,
                    .now_s = [&] { return world.clock().now_s(); },
                    .sleep =
@@ -176,7 +176,7 @@ TEST(RuleRunner, ASilentRunIsGivenUp) {
   RuleWorld world;
   world.save(0, {{"loss", scalar(1)}});
   Trial trial = world.open();
-  Run run = start(&trial, {.value = true},
+  Watched run = start(&trial, {.value = true},
                   {.follow = true,
                    .timeout_s = 20,
                    .now_s = [&] { return world.clock().now_s(); },
