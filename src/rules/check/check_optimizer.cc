@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::size_t kPatience = 4;
 
-bool has_gradient(const RunRecord& run) {
-  for (const Role role : {Role::kGradient, Role::kOptimizerGradient}) {
-    for (const History* gradient : run.of_role(role)) {
-      for (std::size_t i = 0; i < gradient->size(); ++i) {
-        if (gradient->at(Column::kL2, i) > 0 || gradient->at(Column::kAbsMean, i) > 0) return true;
-      }
+// Whether something flows back to a weight.
+bool has_gradient(const RunRecord& run, const std::string& parameter) {
+  for (const char* prefix : {"gradient/", "optimizer_gradient/"}) {
+    const History* gradient = run.find(prefix + parameter);
+    for (std::size_t i = 0; gradient != nullptr && i < gradient->size(); ++i) {
+      if (gradient->at(Column::kL2, i) > 0 || gradient->at(Column::kAbsMean, i) > 0) return true;
     }
   }
   return false;
@@ -53,7 +53,7 @@ void look_at_counter(const RunRecord& run, Judgement& judgement) {
   }
   constexpr std::size_t kLeastSteps = 10;
   if (points.size() < kLeastSteps || points.back()->optimizer_step > points.front()->optimizer_step) return;
-  if (!has_gradient(run)) return;
+  if (std::ranges::none_of(trained_weights(run), [&](const History* w) { return has_gradient(run, w->name); })) return;
   judgement.add({.severity = Severity::kError,
                  .first_step = points.front()->global_step,
                  .last_step = points.back()->global_step,
@@ -85,7 +85,8 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
     if (judgement.verdicts().empty() && weights.empty()) judgement.cannot("needs the weights, or their statistic update");
     return;
   }
-  if (!has_gradient(run)) return;
+  // Without gradients there is nothing to step by: other rules tell why.
+  if (std::ranges::none_of(names, [&](const std::string& name) { return has_gradient(run, name); })) return;
   const Series updates = run.series(*shown, Column::kUpdate);
   judgement.add({.severity = Severity::kError,
                  .first_step = updates.steps.front(),
@@ -103,15 +104,10 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
 }
 
 std::string gradient_of(const RunRecord& run, const History& weight) {
-  for (const char* prefix : {"optimizer_gradient/", "gradient/"}) {
-    const History* gradient = run.find(prefix + weight.name);
-    if (gradient == nullptr) continue;
-    for (std::size_t i = 0; i < gradient->size(); ++i) {
-      if (gradient->at(Column::kL2, i) > 0 || gradient->at(Column::kAbsMean, i) > 0) return "non-zero";
-    }
-    return "zero";
-  }
-  return "absent";
+  if (has_gradient(run, weight.name)) return "non-zero";
+  const bool is_saved =
+      run.find("gradient/" + weight.name) != nullptr || run.find("optimizer_gradient/" + weight.name) != nullptr;
+  return is_saved ? "zero" : "absent";
 }
 
 void look_for_frozen(const RunRecord& run, Judgement& judgement) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kKeptActivity = 8;
-constexpr std::size_t kNeeds = 7;
+constexpr std::size_t kNeeds = 6;
 
 // What rules want of every tensor; more is computed from values where there are any.
 constexpr StatSet kStats = {Stat::kMean, Stat::kStd, Stat::kMin, Stat::kMax, Stat::kAbsMean, Stat::kL2};
@@ -101,42 +101,23 @@ void note_across(const Tensor* across, Row* row) {
     square += numbers[units + u];
   }
   if (square > 0) set(row, Column::kSampleVariance, variance / square);
+  const double count = (*row)[static_cast<std::size_t>(Column::kCount)];
+  if (count > 0) set(row, Column::kSamples, count / static_cast<double>(units));
 }
 
-// Where the derivative of a bounded activation is below one hundredth of its largest: bounds of its output.
-std::optional<std::pair<double, double>> flat_bounds(const TensorRole& role) {
-  const bool is_input = role.role == Role::kLayerInput;
-  if (role.layer_class.find("tanh") != std::string::npos) {
-    return is_input ? std::pair(-2.9932, 2.9932) : std::pair(-0.994987, 0.994987);
-  }
-  if (role.layer_class.find("sigmoid") != std::string::npos && role.layer_class.find("hard") == std::string::npos) {
-    return is_input ? std::pair(-5.9866, 5.9866) : std::pair(0.0025063, 0.9974937);
-  }
-  return std::nullopt;
+// The derivative of a bounded activation, averaged over its elements and relative to its largest value, by its output:
+// 1 - x^2 of tanh, 4 x (1 - x) of the sigmoid.
+double mean_derivative(const TensorRole& role, const Row& row) {
+  const double count = row[static_cast<std::size_t>(Column::kCount)];
+  const double l2 = row[static_cast<std::size_t>(Column::kL2)];
+  const double square = l2 * l2 / count;
+  if (role.layer_class.find("tanh") != std::string::npos) return 1 - square;
+  return 4 * (row[static_cast<std::size_t>(Column::kMean)] - square);
 }
 
-// The share of the elements outside, as the quantiles tell it.
-double share_outside(const Row& row, std::pair<double, double> bounds) {
-  constexpr std::pair<Column, double> kKnots[] = {
-      {Column::kQ1, 0.01}, {Column::kQ5, 0.05}, {Column::kQ50, 0.5}, {Column::kQ95, 0.95}, {Column::kQ99, 0.99}};
-  // The share below a bound, straight between neighbouring quantiles.
-  const auto below = [&](double bound) {
-    double last_value = 0;
-    double last_share = 0;
-    bool has_last = false;
-    for (const auto& [column, share] : kKnots) {
-      const double value = row[static_cast<std::size_t>(column)];
-      if (bound < value) {
-        if (!has_last) return 0.0;
-        return last_share + (share - last_share) * (bound - last_value) / (value - last_value);
-      }
-      last_value = value;
-      last_share = share;
-      has_last = true;
-    }
-    return 1.0;
-  };
-  return below(bounds.first) + (1 - below(bounds.second));
+bool is_bounded(const TensorRole& role) {
+  if (role.role != Role::kLayerOutput || role.layer_class.find("hard") != std::string::npos) return false;
+  return role.layer_class.find("tanh") != std::string::npos || role.layer_class.find("sigmoid") != std::string::npos;
 }
 
 std::string lower_case(std::string text) {
@@ -174,8 +155,6 @@ std::vector<Need> Recorder::needs() const {
   const auto is_update_stored = [this](std::string_view name) {
     return trial_.has_tensor("derived/update/" + std::string(name));
   };
-  const auto is_bounded = [this](std::string_view name) { return flat_bounds(roles_->role_of(name)).has_value(); };
-  const auto activations = of({Role::kLayerInput, Role::kLayerOutput, Role::kPredictions});
   return {
       {.choose = of({Role::kLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric}),
        .stats = kStats,
@@ -190,12 +169,9 @@ std::vector<Need> Recorder::needs() const {
       {.choose = of({Role::kGradient, Role::kOptimizerGradient}),
        .stats = kStats,
        .derived = {"counts", "cosine_previous"}},
-      {.choose = [=](std::string_view name) { return activations(name) && !is_bounded(name); },
+      {.choose = of({Role::kLayerInput, Role::kLayerOutput, Role::kPredictions}),
        .stats = kStats,
        .derived = {"counts", "unit_activity", "across_samples"}},
-      {.choose = [=](std::string_view name) { return activations(name) && is_bounded(name); },
-       .stats = kStats,
-       .derived = {"counts", "unit_activity", "across_samples", "quantiles"}},
       {.choose = of({Role::kModelInput}), .stats = kStats, .derived = {"counts", "across_samples", "quantiles"}},
   };
 }
@@ -265,13 +241,8 @@ void Recorder::look_at(const StepView& step, Findings& /*findings*/) {
     note_activity(tensor->derived_statistic("unit_activity"), &row, &history.unit_activity);
     note_across(tensor->derived_statistic("across_samples"), &row);
     note_update(history, *tensor, &row);
-    if (const auto bounds = flat_bounds(history.role); bounds && knows(row, Column::kQ50)) {
-      set(&row, Column::kSaturated, share_outside(row, *bounds));
-    }
-    if (tensor->shape) {
-      history.shape = tensor->shape;
-      if (tensor->shape->rank() > 1) set(&row, Column::kSamples, static_cast<double>((*tensor->shape)[0]));
-    }
+    if (is_bounded(history.role)) set(&row, Column::kSaturated, 1 - mean_derivative(history.role, row));
+    if (tensor->shape) history.shape = tensor->shape;
     history.points.push_back(point);
     history.rows.push_back(row);
   }

@@ -48,8 +48,8 @@ enum class Column : std::uint8_t {
   kActiveUnits,     // share of the units that are above zero for some sample
   kActivity,        // share of the elements above zero
   kSampleVariance,  // variance over the samples, relative to the mean square, averaged over units
-  kSaturated,       // share of the elements where a bounded activation is flat
-  kSamples,         // number of samples
+  kSaturated,       // of a bounded activation: what its mean derivative is short of the largest, as a share
+  kSamples,         // elements per unit
 };
 inline constexpr std::size_t kColumnCount = static_cast<std::size_t>(Column::kSamples) + 1;
 
