@@ -43,6 +43,7 @@ PUBLIC = {
     "options.h": "config",
     "trial.h": "trial",
     "rule.h": "rules",
+    "check.h": "rules",
     "stats.h": "reduce",
     "hook.h": "capture",
     "checkpoint_files.h": "capture",

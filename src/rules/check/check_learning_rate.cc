@@ -71,46 +71,51 @@ void look(const RunRecord& run, Judgement& judgement) {
   const bool is_ruinous = std::ranges::any_of(ratios, [](double ratio) { return ratio > kRuinous; });
   if ((high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous) && has_loss_suffered(run)) {
     const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
-    judgement.add({.severity = Severity::kError,
-                   .first_step = steps.median.steps[first],
-                   .last_step = steps.median.steps.back(),
-                   .mode = run.training_mode(),
-                   .tensors = steps.tensors,
-                   .value = *std::ranges::max_element(ratios),
-                   .threshold = kHigh,
-                   .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
-                                          "loss is no better for it: the learning rate is too high.",
-                                          *std::ranges::max_element(ratios)),
-                   .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
-                   .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
-                              "warm the learning rate up over the first steps"},
-                   .evidence = evidence_of("relative change of the weights by a step", steps.median)});
+    judgement.add(
+        {.severity = Severity::kError,
+         .first_step = steps.median.steps[first],
+         .last_step = steps.median.steps.back(),
+         .mode = run.training_mode(),
+         .tensors = steps.tensors,
+         .value = *std::ranges::max_element(ratios),
+         .threshold = kHigh,
+         .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
+                                "loss is no better for it: the learning rate is too high.",
+                                *std::ranges::max_element(ratios)),
+         .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
+         .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
+                    "warm the learning rate up over the first steps"},
+         .evidence = evidence_of("relative change of the weights by a step", steps.median)});
     return;
   }
   const double usual = median(ratios);
   const Series losses = run.losses(run.training_mode());
-  const bool is_counted = steps.median.optimizer_steps.back() >= 0;
-  const auto taken = static_cast<double>(is_counted ? steps.median.optimizer_steps.back() + 1 : steps.median.steps.back() + 1);
+  std::int64_t last = -1;  // optimizer step of the run
+  for (const StepPoint& point : run.steps) last = std::max(last, point.optimizer_step);
+  const auto taken = static_cast<double>(last >= 0 ? last + 1 : run.steps.back().global_step + 1);
   if (usual > 0 && usual < kLow && usual * taken < kLeastJourney && losses.size() >= 5) {
-    judgement.add({.severity = Severity::kWarning,
-                   .first_step = steps.median.steps.front(),
-                   .last_step = steps.median.steps.back(),
-                   .mode = run.training_mode(),
-                   .tensors = steps.tensors,
-                   .value = usual,
-                   .threshold = kLow,
-                   .message = fmt::format("An optimizer step changes the weights by {:.1g} of their size: {:.0f} steps move "
-                                          "them by less than {:.2g}. The learning rate is too low.",
-                                          usual, taken, std::max(usual * taken, 1e-12)),
-                   .causes = {"the learning rate is too low", "gradients are clipped or scaled to almost nothing"},
-                   .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001"},
-                   .evidence = evidence_of("relative change of the weights by a step", steps.median)});
+    judgement.add(
+        {.severity = Severity::kWarning,
+         .first_step = steps.median.steps.front(),
+         .last_step = steps.median.steps.back(),
+         .mode = run.training_mode(),
+         .tensors = steps.tensors,
+         .value = usual,
+         .threshold = kLow,
+         .message = fmt::format("An optimizer step changes the weights by {:.1g} of their size: {:.0f} steps move "
+                                "them by less than {:.2g}. The learning rate is too low.",
+                                usual, taken, std::max(usual * taken, 1e-12)),
+         .causes = {"the learning rate is too low", "gradients are clipped or scaled to almost nothing"},
+         .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001"},
+         .evidence = evidence_of("relative change of the weights by a step", steps.median)});
   }
 }
 
 }  // namespace
 
-const Detector kCheckLearningRate = {
-    .name = "LearningRateSanity", .question = "Are the steps of the optimizer of a sane size?", .depth = 1, .look = look};
+const Detector kCheckLearningRate = {.name = "LearningRateSanity",
+                                     .question = "Are the steps of the optimizer of a sane size?",
+                                     .depth = 1,
+                                     .look = look};
 
 }  // namespace tornasole::rules

@@ -54,17 +54,18 @@ void look_at_counter(const RunRecord& run, Judgement& judgement) {
   constexpr std::size_t kLeastSteps = 10;
   if (points.size() < kLeastSteps || points.back()->optimizer_step > points.front()->optimizer_step) return;
   if (std::ranges::none_of(trained_weights(run), [&](const History* w) { return has_gradient(run, w->name); })) return;
-  judgement.add({.severity = Severity::kError,
-                 .first_step = points.front()->global_step,
-                 .last_step = points.back()->global_step,
-                 .mode = run.training_mode(),
-                 .value = 0,
-                 .threshold = 1,
-                 .message = fmt::format("{} training steps computed gradients and the optimizer took no step.", points.size()),
-                 .causes = {"optimizer.step() is never called",
-                            "the optimizer is one that is not attached to this model or process",
-                            "gradients are accumulated over more steps than the run has"},
-                 .advice = {"call optimizer.step() after backward()"}});
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = points.front()->global_step,
+       .last_step = points.back()->global_step,
+       .mode = run.training_mode(),
+       .value = 0,
+       .threshold = 1,
+       .message = fmt::format("{} training steps computed gradients and the optimizer took no step.", points.size()),
+       .causes = {"optimizer.step() is never called",
+                  "the optimizer is one that is not attached to this model or process",
+                  "gradients are accumulated over more steps than the run has"},
+       .advice = {"call optimizer.step() after backward()"}});
 }
 
 void look_for_silence(const RunRecord& run, Judgement& judgement) {
@@ -82,25 +83,27 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
   }
   if (judged == 0) {
     look_at_counter(run, judgement);
-    if (judgement.verdicts().empty() && weights.empty()) judgement.cannot("needs the weights, or their statistic update");
+    if (judgement.verdicts().empty() && weights.empty())
+      judgement.cannot("needs the weights, or their statistic update");
     return;
   }
   // Without gradients there is nothing to step by: other rules tell why.
   if (std::ranges::none_of(names, [&](const std::string& name) { return has_gradient(run, name); })) return;
   const Series updates = run.series(*shown, Column::kUpdate);
-  judgement.add({.severity = Severity::kError,
-                 .first_step = updates.steps.front(),
-                 .last_step = updates.steps.back(),
-                 .mode = run.training_mode(),
-                 .tensors = names,
-                 .value = 0,
-                 .message = fmt::format("No weight changed in {} optimizer steps although there are gradients.", updates.size()),
-                 .causes = {"the optimizer was given other parameters than those of the model (made before the model was "
-                            "moved, copied or wrapped)",
-                            "the learning rate is 0", "optimizer.step() is skipped"},
-                 .advice = {"make the optimizer from model.parameters() after the model has its final form",
-                            "look at scalar/learning_rate"},
-                 .evidence = evidence_of("change of " + shown->name, updates)});
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = updates.steps.front(),
+       .last_step = updates.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = 0,
+       .message = fmt::format("No weight changed in {} optimizer steps although there are gradients.", updates.size()),
+       .causes = {"the optimizer was given other parameters than those of the model (made before the model was "
+                  "moved, copied or wrapped)",
+                  "the learning rate is 0", "optimizer.step() is skipped"},
+       .advice = {"make the optimizer from model.parameters() after the model has its final form",
+                  "look at scalar/learning_rate"},
+       .evidence = evidence_of("change of " + shown->name, updates)});
 }
 
 std::string gradient_of(const RunRecord& run, const History& weight) {
@@ -140,7 +143,8 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   const Severity severity = gradients == "absent" && !is_left_out ? Severity::kInfo : Severity::kWarning;
   std::vector<std::string> causes;
   if (is_left_out) causes.emplace_back("the optimizer does not have these parameters");
-  if (gradients == "zero") causes.emplace_back("nothing flows back to them: dead or saturated units, a detached branch");
+  if (gradients == "zero")
+    causes.emplace_back("nothing flows back to them: dead or saturated units, a detached branch");
   if (gradients == "absent") causes.emplace_back("the layer is not used, or its output is detached from the loss");
   if (gradients == "non-zero" && !is_left_out) causes.emplace_back("their learning rate is 0");
   judgement.add({.severity = severity,
@@ -160,9 +164,13 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
 
 }  // namespace
 
-const Detector kCheckSilentOptimizer = {
-    .name = "SilentOptimizer", .question = "Does the optimizer change the weights?", .depth = 1, .look = look_for_silence};
-const Detector kCheckFrozenLayers = {
-    .name = "FrozenLayers", .question = "Do all layers that should be trained change?", .depth = 3, .look = look_for_frozen};
+const Detector kCheckSilentOptimizer = {.name = "SilentOptimizer",
+                                        .question = "Does the optimizer change the weights?",
+                                        .depth = 1,
+                                        .look = look_for_silence};
+const Detector kCheckFrozenLayers = {.name = "FrozenLayers",
+                                     .question = "Do all layers that should be trained change?",
+                                     .depth = 3,
+                                     .look = look_for_frozen};
 
 }  // namespace tornasole::rules

@@ -53,26 +53,28 @@ void look(const RunRecord& run, Judgement& judgement) {
     names.push_back(seen->name);
   }
   if (cosines.size() < kLeastPairs || ratios.size() < kLeastPairs) {
-    judgement.cannot("needs the gradients as the optimizer sees them (collection optimizer_gradients) with the statistic "
-                     "cosine_previous, and those of single backward passes");
+    judgement.cannot(
+        "needs the gradients as the optimizer sees them (collection optimizer_gradients) with the statistic "
+        "cosine_previous, and those of single backward passes");
     return;
   }
   const double limit = 2 * passes_per_step(run);
   const double ratio = median(ratios);
   if (!(median(cosines) > kCosine) || !(ratio > limit)) return;
-  judgement.add({.severity = Severity::kError,
-                 .first_step = shown.steps.empty() ? 0 : shown.steps.front(),
-                 .last_step = shown.steps.empty() ? 0 : shown.steps.back(),
-                 .mode = run.training_mode(),
-                 .tensors = names,
-                 .value = ratio,
-                 .threshold = limit,
-                 .message = fmt::format("The optimizer sees gradients {:.3g} times as large as one backward pass gives, and "
-                                        "they hardly turn from step to step: gradients are added up and never cleared.",
-                                        ratio),
-                 .causes = {"optimizer.zero_grad() is not called between steps"},
-                 .advice = {"call optimizer.zero_grad() once per optimizer step, before backward()"},
-                 .evidence = evidence_of("optimizer's gradient / gradient of one pass", shown)});
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = shown.steps.empty() ? 0 : shown.steps.front(),
+       .last_step = shown.steps.empty() ? 0 : shown.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = ratio,
+       .threshold = limit,
+       .message = fmt::format("The optimizer sees gradients {:.3g} times as large as one backward pass gives, and "
+                              "they hardly turn from step to step: gradients are added up and never cleared.",
+                              ratio),
+       .causes = {"optimizer.zero_grad() is not called between steps"},
+       .advice = {"call optimizer.zero_grad() once per optimizer step, before backward()"},
+       .evidence = evidence_of("optimizer's gradient / gradient of one pass", shown)});
 }
 
 }  // namespace

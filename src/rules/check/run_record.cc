@@ -209,8 +209,7 @@ void Recorder::note_update(History& history, const StepTensor& tensor, Row* row)
   const StepPoint& then = record_.steps[before.point];
   const StepPoint& here = record_.steps[now];
   const bool is_counted = then.optimizer_step >= 0 && here.optimizer_step >= 0;
-  const std::int64_t gap =
-      is_counted ? here.optimizer_step - then.optimizer_step : here.global_step - then.global_step;
+  const std::int64_t gap = is_counted ? here.optimizer_step - then.optimizer_step : here.global_step - then.global_step;
   if (gap <= 0) return;  // nobody stepped: nothing could change
   if (const auto update = reduce::update(view_of(*tensor.value), view_of(*before.value)); update.ok()) {
     const auto numbers = elements<double>(*update);

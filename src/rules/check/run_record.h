@@ -99,7 +99,7 @@ struct RunRecord {
   bool has_model = false;
   std::string optimizer = {};  // class, in lower case
   std::map<std::string, double> hyperparameters = {};
-  std::vector<std::string> loss_classes = {};  // in lower case
+  std::vector<std::string> loss_classes = {};   // in lower case
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
   std::size_t optimizers = 0;
   std::set<std::string, std::less<>> optimized = {};  // parameters that an optimizer has
