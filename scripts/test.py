@@ -25,7 +25,7 @@ ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
 PYTHON_SUITES = {
     "torch": [
         *("tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"),
-        "tests/scripts",
+        *("tests/zoo", "tests/scripts"),
     ],
     "torch-old": ["tests/python/torch"],
 }

@@ -40,11 +40,6 @@ bool may_cause(const Found& cause, const Found& symptom) {
          cause.verdict.first_step <= symptom.verdict.last_step;
 }
 
-int depth_of(const Verdict& verdict, const Detector& detector) {
-  if (verdict.rule == "NonFiniteProvenance") return detector.depth - 1;
-  return detector.depth;
-}
-
 std::vector<Verdict> chain(std::vector<Found> found) {
   std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
     if (a.verdict.severity != b.verdict.severity) return a.verdict.severity > b.verdict.severity;
@@ -141,9 +136,8 @@ Result<CheckReport> check(Trial& trial, const CheckOptions& options) {
       continue;
     }
     report.checked.emplace_back(detector->name);
-    for (Verdict& verdict : judgement.verdicts()) {
-      const int depth = rules::depth_of(verdict, *detector);
-      found.push_back({std::move(verdict), depth});
+    for (std::size_t i = 0; i < judgement.verdicts().size(); ++i) {
+      found.push_back({std::move(judgement.verdicts()[i]), detector->depth + judgement.deeper(i)});
     }
   }
   report.verdicts = rules::chain(std::move(found));

@@ -107,7 +107,9 @@ void look(const RunRecord& run, Judgement& judgement) {
                                 usual, taken, std::max(usual * taken, 1e-12)),
          .causes = {"the learning rate is too low", "gradients are clipped or scaled to almost nothing"},
          .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001"},
-         .evidence = evidence_of("relative change of the weights by a step", steps.median)});
+         .evidence = evidence_of("relative change of the weights by a step", steps.median)},
+        // Gradients that do not arrive make small steps too.
+        /*deeper=*/3);
   }
 }
 

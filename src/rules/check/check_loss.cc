@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kLeastLosses = 20;
 constexpr std::size_t kWindows = 10;
 constexpr double kLeastFall = 0.02;
-constexpr double kMostNoise = 0.05;
+constexpr double kMostNoise = 0.03;
 
 std::string loss_name(const RunRecord& run) {
   const auto losses = run.of_role(Role::kLoss);

@@ -130,7 +130,8 @@ void look(const RunRecord& run, Judgement& judgement) {
                  .causes = causes_of(kind),
                  .advice = {"look at the tensor at the steps before: tornasole first-bad",
                             "lower the learning rate, clip gradients"},
-                 .evidence = evidence_of("largest magnitude of " + origin->history->name, largest)});
+                 .evidence = evidence_of("largest magnitude of " + origin->history->name, largest)},
+                /*deeper=*/-1);
   judgement.add({.severity = Severity::kError,
                  .first_step = step,
                  .last_step = last,

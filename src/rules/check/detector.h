@@ -16,20 +16,24 @@ namespace tornasole::rules {
 class Judgement {
  public:
   explicit Judgement(std::string_view rule) : rule_(rule) {}
-  // Without a name of its own it gets that of the detector.
-  void add(Verdict verdict) {
+  // Without a name of its own it gets that of the detector. `deeper`: how much further from the root of things than the
+  // detector says.
+  void add(Verdict verdict, int deeper = 0) {
     if (verdict.rule.empty()) verdict.rule = rule_;
     verdicts_.push_back(std::move(verdict));
+    deeper_.push_back(deeper);
   }
   // What the trial would have to hold.
   void cannot(std::string reason) { not_checked_ = std::move(reason); }
 
   std::vector<Verdict>& verdicts() noexcept { return verdicts_; }
+  int deeper(std::size_t verdict) const noexcept { return deeper_[verdict]; }
   const std::string& not_checked() const noexcept { return not_checked_; }
 
  private:
   std::string rule_;
   std::vector<Verdict> verdicts_;
+  std::vector<int> deeper_;  // by verdict
   std::string not_checked_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kKeptActivity = 8;
-constexpr std::size_t kNeeds = 6;
+constexpr std::size_t kNeeds = 7;
 
 // What rules want of every tensor; more is computed from values where there are any.
 constexpr StatSet kStats = {Stat::kMean, Stat::kStd, Stat::kMin, Stat::kMax, Stat::kAbsMean, Stat::kL2};
@@ -172,6 +172,9 @@ std::vector<Need> Recorder::needs() const {
       {.choose = of({Role::kLayerInput, Role::kLayerOutput, Role::kPredictions}),
        .stats = kStats,
        .derived = {"counts", "unit_activity", "across_samples"}},
+      {.choose = of({Role::kOther, Role::kOptimizerState, Role::kLabels}),
+       .reductions_without_value = true,
+       .derived = {"counts"}},
       {.choose = of({Role::kModelInput}), .stats = kStats, .derived = {"counts", "across_samples", "quantiles"}},
   };
 }
