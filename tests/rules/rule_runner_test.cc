@@ -157,14 +157,14 @@ TEST(RuleRunner, ARunThatIsFollowedIsSeenStepByStepUntilItEnds) {
   Trial trial = world.open();
   std::int64_t next = 1;
   Watched run = start(&trial, {.value = true},
-                  {.follow = true,
-                   .now_s = [&] { return world.clock().now_s(); },
-                   .sleep =
-                       [&](double seconds) {
-                         world.clock().advance(seconds);
-                         next < 4 ? world.save(next, {{"loss", scalar(1)}}) : world.end();
-                         ++next;
-                       }});
+                      {.follow = true,
+                       .now_s = [&] { return world.clock().now_s(); },
+                       .sleep =
+                           [&](double seconds) {
+                             world.clock().advance(seconds);
+                             next < 4 ? world.save(next, {{"loss", scalar(1)}}) : world.end();
+                             ++next;
+                           }});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.witness->steps, (Steps{0, 1, 2, 3}));
   EXPECT_EQ(run.runner.ended_because(), "the run ended");
@@ -177,10 +177,10 @@ TEST(RuleRunner, ASilentRunIsGivenUp) {
   world.save(0, {{"loss", scalar(1)}});
   Trial trial = world.open();
   Watched run = start(&trial, {.value = true},
-                  {.follow = true,
-                   .timeout_s = 20,
-                   .now_s = [&] { return world.clock().now_s(); },
-                   .sleep = [&](double seconds) { world.clock().advance(seconds); }});
+                      {.follow = true,
+                       .timeout_s = 20,
+                       .now_s = [&] { return world.clock().now_s(); },
+                       .sleep = [&](double seconds) { world.clock().advance(seconds); }});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.runner.ended_because(), "no sign of life for 20 s");
 }
