@@ -83,6 +83,7 @@ class HostileNames(ProgramTest):
         yield ["plot", trial, ".", "-o", os.path.join(out, "plot.png")]
         yield ["plot", trial, ".", "-o", os.path.join(out, "esc\x1b[31m.svg")]
         yield ["tail", trial, "."]
+        yield ["check", trial]
         yield ["first-bad", trial]
         yield ["dump", trial]
         yield ["verify", trial]

@@ -36,6 +36,8 @@ GOLDENS = {
     "stats_types": ["stats", "core_types/trial"],
     "tail_mlp": ["tail", MLP],
     "tail_chosen": ["tail", MLP, "weight", "--stat", "l2", "--mode", "train", "-n", "2"],
+    "check_mlp": ["check", MLP],
+    "check_types": ["check", "core_types/trial", "--rule", "ExplodingTensor", "--rule", "Overfit"],
     "first_bad_none": ["first-bad", MLP],
     "first_bad_found": ["first-bad", "core_types/trial"],
     "diff_equal": ["diff", MLP, MLP],
@@ -130,7 +132,7 @@ class Json(ProgramTest):
 class WrongUse(ProgramTest):
     COMMANDS = {
         "ls": [], "show": ["x"], "stats": [], "plot": ["x", "-o", "x.svg"], "tail": ["--timeout", "0", "--poll", "0.01"],
-        "first-bad": [], "dump": [], "verify": [], "repair": [], "diff": ["other"], "export": ["-o", "x.csv"],
+        "check": [], "first-bad": [], "dump": [], "verify": [], "repair": [], "diff": ["other"], "export": ["-o", "x.csv"],
     }
 
     def test_paths_that_are_no_trial(self):

@@ -27,6 +27,7 @@ COMMANDS = (
     ("show", "{trial}", "Net_fc1.weight"),
     ("show", "{trial}", "outside"),
     ("stats", "{trial}"),
+    ("check", "{trial}"),
     ("first-bad", "{trial}"),
     ("diff", "{trial}", "{trial}"),
     ("dump", "{trial}"),

@@ -68,7 +68,9 @@ std::string summary_of(const CheckReport& report) {
     ++(verdict.symptom_of ? symptoms : causes);
   }
   if (causes + symptoms == 0) {
-    return fmt::format("Nothing wrong found: {} questions asked of {} steps.", report.checked.size(), report.steps);
+    return fmt::format("Nothing wrong found: {} {} asked of {} {}.", report.checked.size(),
+                       report.checked.size() == 1 ? "question" : "questions", report.steps,
+                       report.steps == 1 ? "step" : "steps");
   }
   return fmt::format(
       "{} {}{} in {} steps.", causes, causes == 1 ? "problem" : "problems",
