@@ -48,6 +48,8 @@ struct Need {
   std::vector<std::string> collections = {};
   std::vector<std::string> regex = {};  // any is found anywhere in the name (Python's re.search)
   std::vector<std::string> names = {};
+  // Where no tensor of the trial has any of them: every tensor but derived statistics.
+  bool or_everything = false;
   // Never those with any of these in their name.
   std::vector<std::string> exclude_regex = {};
   // And only those for which this is true; asked again when names come. Null: all.
@@ -153,6 +155,9 @@ class TORNASOLE_EXPORT Findings {
   void count_datapoint() { ++report_.datapoints; }
   // One item could not be looked at: "no value", "empty", "text".
   void skip(std::string_view reason);
+  // The data is not what the rule must have: it is not asked again, and its outcome carries the error.
+  void fail(Error error) { failure_ = std::move(error); }
+  const std::optional<Error>& failure() const noexcept { return failure_; }
   bool is_met() const noexcept { return is_met_; }
 
  private:
@@ -160,6 +165,7 @@ class TORNASOLE_EXPORT Findings {
   GlobalStep global_step_;
   ModeStep step_;
   bool is_met_ = false;
+  std::optional<Error> failure_ = {};
 };
 
 // Between steps: what a rule about time may look at.
@@ -168,6 +174,12 @@ struct Pause {
   bool has_new_steps = false;   // the last refresh brought index files
   bool has_ended = false;       // the end marker is there
   std::int64_t last_step = -1;  // the newest known
+};
+
+// What a rule about time asks of the runner that follows a run.
+struct Pace {
+  double poll_s = 1e9;    // at most so long between two looks
+  double patience_s = 0;  // without new steps it goes on at least so long, unless the end marker is there
 };
 
 class TORNASOLE_EXPORT Rule {
@@ -183,6 +195,9 @@ class TORNASOLE_EXPORT Rule {
   virtual void look_at(const StepView& step, Findings& findings) = 0;
   // Called after every refresh of a run that is followed, and once at the end.
   virtual void look_at_pause(const Pause& /*pause*/, Findings& /*findings*/) {}
+  virtual Pace pace() const { return {}; }
+  // Actions that belong to it besides those a user asked for, as the JSON of one action; empty: none.
+  virtual std::string action() const { return {}; }
   // Further members of the report's Details: name -> JSON; asked at the end.
   virtual std::map<std::string, std::string> details() const { return {}; }
   // Files of its own besides the report, by name; asked at the end.
@@ -266,6 +281,7 @@ struct RuleOutcome {
   RuleReport report = {};
   std::int64_t steps_evaluated = 0;          // steps at which something it needs was saved
   std::vector<std::int64_t> steps_met = {};  // global; at most the first 10,000
+  std::optional<Error> error = {};           // why it could not go on; it was not asked about later steps
 };
 
 struct RuleRunOptions {

@@ -21,7 +21,35 @@ std::string plain(std::string_view name) {
 }  // namespace
 
 std::span<const RuleType> builtin_rules() {
-  static const std::vector<RuleType> all = {rules::kVanishingGradient, rules::kExplodingTensor};
+  // clang-format off
+  static const std::vector<RuleType> all = {
+      rules::kVanishingGradient,
+      rules::kExplodingTensor,
+      rules::kClassImbalance,
+      rules::kLossNotDecreasing,
+      rules::kOverfit,
+      rules::kOvertraining,
+      rules::kStalledTraining,
+      rules::kConfusion,
+      rules::kFeatureImportanceOverweight,
+      rules::kTreeDepth,
+      rules::kCreateXgboostReport,
+      rules::kLossSpike,
+      rules::kGradNormSpike,
+      rules::kLossDivergence,
+      rules::kOscillatingLoss,
+      rules::kPlateau,
+      rules::kSuspiciousValidation,
+      rules::kInitialLoss,
+      rules::kReplicaDivergence,
+      rules::kWorkerOutlier,
+      rules::kDuplicateShards,
+      rules::kDataRepeat,
+      rules::kInputRange,
+      rules::kLabelEntropy,
+      rules::kTrainEvalMismatch,
+  };
+  // clang-format on
   return all;
 }
 

@@ -8,5 +8,28 @@ namespace tornasole::rules {
 
 extern const RuleType kVanishingGradient;
 extern const RuleType kExplodingTensor;
+extern const RuleType kClassImbalance;
+extern const RuleType kLossNotDecreasing;
+extern const RuleType kOverfit;
+extern const RuleType kOvertraining;
+extern const RuleType kStalledTraining;
+extern const RuleType kConfusion;
+extern const RuleType kFeatureImportanceOverweight;
+extern const RuleType kTreeDepth;
+extern const RuleType kCreateXgboostReport;
+extern const RuleType kLossSpike;
+extern const RuleType kGradNormSpike;
+extern const RuleType kLossDivergence;
+extern const RuleType kOscillatingLoss;
+extern const RuleType kPlateau;
+extern const RuleType kSuspiciousValidation;
+extern const RuleType kInitialLoss;
+extern const RuleType kReplicaDivergence;
+extern const RuleType kWorkerOutlier;
+extern const RuleType kDuplicateShards;
+extern const RuleType kDataRepeat;
+extern const RuleType kInputRange;
+extern const RuleType kLabelEntropy;
+extern const RuleType kTrainEvalMismatch;
 
 }  // namespace tornasole::rules

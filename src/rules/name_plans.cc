@@ -79,7 +79,8 @@ Status NamePlans::match(const Trial& trial, std::uint32_t number) {
   for (const std::string& name : need.names) {
     if (trial.has_tensor(name)) chosen.insert(name);
   }
-  if (need.collections.empty() && need.regex.empty() && need.names.empty()) {
+  const bool has_choice = !need.collections.empty() || !need.regex.empty() || !need.names.empty();
+  if (!has_choice || (need.or_everything && chosen.empty())) {
     TORNASOLE_TRY(std::vector<std::string> names, trial.tensor_names());
     std::erase_if(names, is_derived);
     take(std::move(names));

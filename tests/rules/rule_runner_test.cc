@@ -1,5 +1,6 @@
 // The pass over a trial: what rules see, what is read for them, how runs end; parameters and reports.
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json.h"
@@ -195,6 +196,75 @@ TEST(RuleRunner, EndsAtTheFirstConditionIfAsked) {
                               }});
   EXPECT_EQ(outcome.steps_met, Steps{1});
   EXPECT_EQ(told, std::vector<std::string>{"ExplodingTensor loss: 1 NaN, 0 +Inf, 0 -Inf; the first at element 0"});
+}
+
+TEST(RuleRunner, ANeedMayFallBackToEverything) {
+  struct Case {
+    const char* what;
+    Need need;
+    std::vector<std::string> names;
+  };
+  const Case cases[] = {
+      {"something matches", {.collections = {"losses"}, .or_everything = true, .value = true}, {"loss"}},
+      {"nothing matches", {.regex = {"^x"}, .or_everything = true, .value = true}, {"loss", "fc.weight"}},
+      {"nothing matches, and that is that", {.regex = {"^x"}, .value = true}, {}},
+  };
+  for (const Case& c : cases) {
+    RuleWorld world;
+    world.save(0, {{"loss", scalar(1)}, {"fc.weight", scalar(2)}, {"derived/hash/loss", scalar(3)}});
+    Trial trial = world.open();
+    Run run = start(&trial, c.need);
+    ASSERT_TRUE(run.runner.run().ok());
+    EXPECT_EQ(run.witness->names, c.names) << c.what;
+  }
+}
+
+TEST(RuleRunner, ARuleThatCannotGoOnIsNotAskedAgain) {
+  RuleWorld world;
+  world.save_series("loss", {1, 2, 3});
+  Trial trial = world.open();
+  Run run = start(&trial, {.value = true});
+  run.witness->on_step = [](const StepView& step, Findings& findings) {
+    if (step.global_step().number == 1) findings.fail({ErrorCode::kInvalid, "no use"});
+  };
+  auto other = std::make_unique<Witness>(std::vector{Need{.value = true}});
+  const Witness* other_witness = other.get();
+  run.runner.add({.name = "Other", .rule = std::move(other)});
+  ASSERT_TRUE(run.runner.run().ok());
+  EXPECT_EQ(run.witness->steps, (Steps{0, 1}));
+  EXPECT_EQ(run.runner.outcome(0).error->message, "no use");
+  EXPECT_TRUE(run.witness->pauses.empty());
+  EXPECT_EQ(other_witness->steps, (Steps{0, 1, 2}));
+  EXPECT_FALSE(run.runner.outcome(1).error.has_value());
+}
+
+// Asks for a pace.
+class Patient final : public Rule {
+ public:
+  std::vector<Need> needs() const override { return {}; }
+  void look_at(const StepView& /*step*/, Findings& /*findings*/) override {}
+  Pace pace() const override { return {.poll_s = 0.25, .patience_s = 50}; }
+  void reset() override {}
+};
+
+TEST(RuleRunner, ARuleMaySetThePace) {
+  RuleWorld world;
+  world.save(0, {{"loss", scalar(1)}});
+  Trial trial = world.open();
+  const double start_s = world.clock().now_s();
+  double longest_s = 0;
+  RuleRunner runner(&trial, {.follow = true,
+                             .timeout_s = 20,
+                             .now_s = [&] { return world.clock().now_s(); },
+                             .sleep =
+                                 [&](double seconds) {
+                                   longest_s = std::max(longest_s, seconds);
+                                   world.clock().advance(seconds);
+                                 }});
+  runner.add({.name = "Patient", .rule = std::make_unique<Patient>()});
+  ASSERT_TRUE(runner.run().ok());
+  EXPECT_EQ(longest_s, 0.25);
+  EXPECT_EQ(world.clock().now_s() - start_s, 50);
 }
 
 TEST(RuleArguments, BadOnesAreNamed) {
