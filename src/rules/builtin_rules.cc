@@ -21,7 +21,22 @@ std::string plain(std::string_view name) {
 }  // namespace
 
 std::span<const RuleType> builtin_rules() {
-  static const std::vector<RuleType> all = {rules::kVanishingGradient, rules::kExplodingTensor};
+  // clang-format off
+  static const std::vector<RuleType> all = {
+      rules::kVanishingGradient,
+      rules::kExplodingTensor,
+      rules::kPoorWeightInitialization,
+      rules::kSaturatedActivation,
+      rules::kDeadRelu,
+      rules::kWeightUpdateRatio,
+      rules::kTensorVariance,
+      rules::kUnchangedTensor,
+      rules::kAllZero,
+      rules::kSimilarAcrossRuns,
+      rules::kCheckInputImages,
+      rules::kNlpSequenceRatio,
+  };
+  // clang-format on
   return all;
 }
 
