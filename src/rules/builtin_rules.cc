@@ -35,6 +35,23 @@ std::span<const RuleType> builtin_rules() {
       rules::kSimilarAcrossRuns,
       rules::kCheckInputImages,
       rules::kNlpSequenceRatio,
+      rules::kNonFiniteProvenance,
+      rules::kFormatRange,
+      rules::kLossScaleCollapse,
+      rules::kDormantUnits,
+      rules::kDeadByActivity,
+      rules::kSaturationHistogram,
+      rules::kActivationOutlier,
+      rules::kGradientOutlier,
+      rules::kDepthProfile,
+      rules::kConstantOutput,
+      rules::kSilentOptimizer,
+      rules::kFrozenLayers,
+      rules::kMissingZeroGrad,
+      rules::kLearningRateSanity,
+      rules::kWeightDivergence,
+      rules::kSymmetricUnits,
+      rules::kRankCollapse,
   };
   // clang-format on
   return all;
