@@ -49,7 +49,8 @@ def index_file(out, step):
 def on_disk(out):
     """The steps of which something has reached the disk, and those whose values are complete."""
     begun = {int(path.name) for path in (out / "events").glob("*") if path.name.isdigit()}
-    return begun, {step for step in begun if (out / "events" / f"{step:012}" / f"{step:012}_worker_0.tfevents").exists()}
+    files = {step: out / "events" / f"{step:012}" / f"{step:012}_worker_0.tfevents" for step in begun}
+    return begun, {step for step, path in files.items() if path.exists()}
 
 
 class Repair(unittest.TestCase):
