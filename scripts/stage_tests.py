@@ -19,7 +19,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 # A folder of Python tests that takes longer hangs; ctest has limits of its own.
-PYTEST_LIMIT_S = 1800
+PYTEST_LIMIT_S = 5400
 UNSTEADY_LINES = 40
 
 

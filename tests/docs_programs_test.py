@@ -48,7 +48,7 @@ def compile_and_run(language, code, place):
             return built.stderr
         environment = {**os.environ, "TORNASOLE_STRICT": "1", "TORNASOLE_CLOSE_WAIT_S": "120"}
         ran = subprocess.run([pathlib.Path(folder, "snippet")], cwd=place, env=environment, capture_output=True,
-                             text=True, timeout=120)
+                             text=True, timeout=600)
         return f"it ended with {ran.returncode}: {ran.stderr}" if ran.returncode else ""
 
 
@@ -76,7 +76,7 @@ class Documents(unittest.TestCase):
             for line in lines:
                 with self.subTest(command=" ".join(line)):
                     done = subprocess.run([pathlib.Path(OPTIONS.cli).resolve(), *line], cwd=place, capture_output=True,
-                                          text=True, timeout=120)
+                                          text=True, timeout=600)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertTrue(done.stdout)
 

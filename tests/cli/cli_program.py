@@ -94,7 +94,7 @@ class ProgramTest(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         path = os.path.join(directory.name, name)
-        subprocess.run([WRITER, kind, path], check=True, env=environment(), timeout=120)
+        subprocess.run([WRITER, kind, path], check=True, env=environment(), timeout=300)
         return path
 
     def equals_golden(self, name, text):

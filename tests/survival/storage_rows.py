@@ -47,7 +47,8 @@ def row_9_recovery(world):
     try:
         filler = os.path.join(mount, "filler")
         out, log = os.path.join(mount, "run"), world.path("log9r")
-        process = world.start(world.command(out, log, steps=10_000_000, think_ms=50, bytes=4000), stderr=subprocess.DEVNULL)
+        line = world.command(out, log, steps=10_000_000, think_ms=50, bytes=4000)
+        process = world.start(line, stderr=subprocess.DEVNULL)
         wait_until(lambda: os.path.isdir(os.path.join(out, "index")), process, "index")
         try:
             with open(filler, "wb") as file:
@@ -142,7 +143,8 @@ def row_12(world):
         need(done.returncode == 5 and locked in done.stderr, f"not writable: {done.returncode} {done.stderr}")
         figures["not writable"] = "refused"
     out, log = world.new_run()
-    process = world.start(world.command(out, log, steps=2000, think_ms=2), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = world.command(out, log, steps=2000, think_ms=2)
+    process = world.start(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: os.path.isdir(os.path.join(out, "index")), process, "index")
     os.rename(out, out + ".gone")
     while os.path.exists(out + ".gone"):

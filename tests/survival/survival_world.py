@@ -100,7 +100,7 @@ class World:
         if not self.trials:
             return None
         line = [self.python, os.path.join(self.source, "tests", "survival", "smdebug_check.py"), *self.trials]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=3600, check=False)
         need(done.stdout.strip(), done.stderr[-500:])
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         need(not answer["problems"], f"smdebug: {answer['problems']}")

@@ -49,7 +49,8 @@ def index_file(out, step):
 def on_disk(out):
     """The steps of which something has reached the disk, and those whose values are complete."""
     begun = {int(path.name) for path in (out / "events").glob("*") if path.name.isdigit()}
-    return begun, {step for step in begun if (out / "events" / f"{step:012}" / f"{step:012}_worker_0.tfevents").exists()}
+    files = {step: out / "events" / f"{step:012}" / f"{step:012}_worker_0.tfevents" for step in begun}
+    return begun, {step for step, path in files.items() if path.exists()}
 
 
 class Repair(unittest.TestCase):
@@ -153,7 +154,9 @@ class Repair(unittest.TestCase):
     def test_an_attempt_that_was_moved_aside_is_repaired_too(self):
         for number in range(2):
             process, out, log = self.start("again", think_ms=1, tensors=5, bytes=40000)
-            self.until(process, lambda: logged_steps(log) and index_file(out, 3).exists(), "four steps on disk")
+            # The second begins by moving what the first left.
+            written = [out] if number == 0 else [out / "attempts" / "1", out]
+            self.until(process, lambda: all(index_file(place, 3).exists() for place in written), "four steps on disk")
             process.kill()
             process.wait()
             log.rename(log.with_suffix(f".{number}"))
