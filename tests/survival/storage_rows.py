@@ -166,7 +166,8 @@ def row_13(world):
         out, log = world.new_run()
         steps = 2000 if policy == "drop" else 40
         rate = "1MB/s" if policy == "drop" else "10MB/s"
-        done = world.train(out, log, steps=steps, think_ms=3, tensors=1, bytes=700_000, store=f"slow:{rate}", when_full=policy, queue_bytes=32 << 20, timeout=900)
+        done = world.train(out, log, steps=steps, think_ms=3, tensors=1, bytes=700_000, store=f"slow:{rate}", when_full=policy, queue_bytes=32 << 20,
+                           close_wait=5 if policy == "drop" else 300, timeout=900)
         need(done.returncode == 0, done.stderr)
         figures[policy] = numbers(done)
         need(health(out)["when_full"] == policy, "the policy is not in the health file")
