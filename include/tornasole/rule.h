@@ -30,7 +30,6 @@
 
 #include "tornasole/export.h"
 #include "tornasole/mode.h"
-#include "tornasole/model.h"
 #include "tornasole/result.h"
 #include "tornasole/stats.h"
 #include "tornasole/tensor.h"

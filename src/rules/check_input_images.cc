@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"

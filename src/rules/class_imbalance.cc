@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"

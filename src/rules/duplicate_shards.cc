@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/batch_hashes.h"

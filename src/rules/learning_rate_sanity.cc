@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/errors.h"
 #include "base/json.h"
 #include "reduce/derived.h"
 #include "rules/argument_checks.h"

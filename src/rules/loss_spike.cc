@@ -6,6 +6,7 @@
 #include <array>
 #include <tuple>
 
+#include "base/errors.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "rules/builtin_rules.h"

@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 
+#include "base/errors.h"
 #include "reduce/derived.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"

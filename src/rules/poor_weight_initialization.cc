@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"

@@ -1,4 +1,5 @@
 #include "rules/spike_detector.h"
+#include "base/errors.h"
 
 #include <algorithm>
 #include <array>

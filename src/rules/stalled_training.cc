@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/errors.h"
 #include "base/json.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 
+#include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/batch_hashes.h"

@@ -211,7 +211,7 @@ TEST(Confusion, ChoosesByNameThenTheFirstOfTheCollection) {
       {"no predictions", {{"labels", floats({0, 1})}}, {}, false},
   };
   for (const Case& c : cases) {
-    RuleWorld world({{"labels", {"^label"}}});
+    RuleWorld world(Collections{{"labels", {"^label"}}});
     world.save(0, c.values);
     EXPECT_EQ(world.met("Confusion", c.parameters), c.is_met ? Steps{0} : Steps{}) << c.what;
   }

@@ -254,7 +254,7 @@ TEST(Overfit, NamesOfXgboostTell) {
       {"not in the collection", {{"train-auc", scalar(1)}, {"test-auc", scalar(2)}}, {}, false},
   };
   for (const Case& c : cases) {
-    RuleWorld world({{"losses", {"loss$"}}});
+    RuleWorld world(Collections{{"losses", {"loss$"}}});
     world.save(0, c.values, ModeStep{Mode::kGlobal, 0});
     EXPECT_EQ(world.met("Overfit", c.parameters), c.is_met ? Steps{0} : Steps{}) << c.what;
   }

@@ -50,7 +50,7 @@ TEST(NonFiniteProvenance, NamesThePartInWhichItBegan) {
        "layer1_output_0"},
   };
   for (const Case& c : cases) {
-    RuleWorld world({{"inputs", {"^in_"}}});
+    RuleWorld world(Collections{{"inputs", {"^in_"}}});
     world.save(4, c.values);
     const RuleOutcome outcome = world.run("NonFiniteProvenance");
     if (c.verdict == std::string()) {

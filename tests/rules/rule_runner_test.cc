@@ -213,7 +213,7 @@ TEST(RuleRunner, ANeedMayFallBackToEverything) {
     RuleWorld world;
     world.save(0, {{"loss", scalar(1)}, {"fc.weight", scalar(2)}, {"derived/hash/loss", scalar(3)}});
     Trial trial = world.open();
-    Run run = start(&trial, c.need);
+    Watched run = start(&trial, c.need);
     ASSERT_TRUE(run.runner.run().ok());
     EXPECT_EQ(run.witness->names, c.names) << c.what;
   }
@@ -223,7 +223,7 @@ TEST(RuleRunner, ARuleThatCannotGoOnIsNotAskedAgain) {
   RuleWorld world;
   world.save_series("loss", {1, 2, 3});
   Trial trial = world.open();
-  Run run = start(&trial, {.value = true});
+  Watched run = start(&trial, {.value = true});
   run.witness->on_step = [](const StepView& step, Findings& findings) {
     if (step.global_step().number == 1) findings.fail({ErrorCode::kInvalid, "no use"});
   };

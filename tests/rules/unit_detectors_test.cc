@@ -225,7 +225,9 @@ TEST(DepthProfile, WorkedCases) {
     world.save(0, c.gradients);
     const auto violations = world.run("DepthProfile").report.violations();
     EXPECT_EQ(violations.empty(), std::string(c.message).empty()) << c.what;
-    if (!violations.empty()) EXPECT_TRUE(violations[0].message.starts_with(c.message)) << violations[0].message;
+    if (!violations.empty()) {
+      EXPECT_TRUE(violations[0].message.starts_with(c.message)) << violations[0].message;
+    }
   }
 }
 
@@ -261,7 +263,7 @@ TEST(ConstantOutput, WorkedCases) {
 }
 
 TEST(ConstantOutput, EqualInputsExcuseEqualOutputs) {
-  RuleWorld world({{"inputs", {"^in_"}}});
+  RuleWorld world(Collections{{"inputs", {"^in_"}}});
   world.save(0, {{"in_0", filled(7, {2, 3})}, {"predictions", filled(1, {2, 2})}});
   world.save(1, {{"in_0", floats({1, 2}, {2, 1})}, {"predictions", filled(1, {2, 2})}});
   EXPECT_EQ(world.met("ConstantOutput", {{"patience", "1"}}), Steps{1});

@@ -204,9 +204,9 @@ TEST(XgboostReport, Remarks) {
 }
 
 TEST(XgboostReport, ThePageStandsAloneAndObeysNoText) {
-  RuleWorld world({{"hyperparameters", {"^hyperparameters/"}},
-                   {"metrics", {"rmse"}},
-                   {"feature_importance", {"^feature_importance/"}}});
+  RuleWorld world(Collections{{"hyperparameters", {"^hyperparameters/"}},
+                              {"metrics", {"rmse"}},
+                              {"feature_importance", {"^feature_importance/"}}});
   world.save(0,
              {{"hyperparameters/<script>alert(1)</script>", Tensor({"\"><img src=http://x>"}, Shape{1})},
               {"train-<b>rmse", scalar(1)},
