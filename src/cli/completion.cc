@@ -220,7 +220,8 @@ std::string fish_script(const std::vector<CommandWords>& commands) {
       "function __tornasole_at\n"
       "  set -l words (commandline -opc)\n"
       "  for i in (seq (count $argv))\n"
-      "    test \"$words[(math $i + 1)]\" = \"$argv[$i]\"; or return 1\n"
+      "    set -l place (math $i + 1)\n"
+      "    test \"$words[$place]\" = \"$argv[$i]\"; or return 1\n"
       "  end\n"
       "end\n";
   for (const CommandWords& command : commands) {
