@@ -39,9 +39,9 @@ class Overtraining final : public Rule {
   void look_at(const StepView& step, Findings& findings) override {
     for (const auto& [worker, losses] : LossRoles::split(step, findings)) {
       State& state = states_[worker];
-      const bool has_new =
-          note(losses.training, &state.training, findings) | note(losses.validation, &state.validation, findings);
-      if (!has_new) continue;
+      const bool has_training = note(losses.training, &state.training, findings);
+      const bool has_validation = note(losses.validation, &state.validation, findings);
+      if (!has_training && !has_validation) continue;
       const bool train_is_over = state.training.best && state.training.since >= patience_train_;
       const bool validation_is_over = state.validation.best && state.validation.since >= patience_validation_;
       const bool is_met = needs_one_only_         ? train_is_over || validation_is_over

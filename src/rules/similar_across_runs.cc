@@ -65,7 +65,7 @@ class SimilarAcrossRuns final : public Rule {
       tensors.push_back(tensor);
       queries.push_back({.name = std::string(tensor->name), .step = at, .worker = *worker});
     }
-    const Status done = other_.read(queries, [&](std::size_t place, Result<Tensor> value) {
+    const Status done = other_.read(queries, [&](std::size_t place, const Result<Tensor>& value) {
       compare(*tensors[place], value, findings);
       return true;
     });
