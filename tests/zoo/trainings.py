@@ -24,6 +24,7 @@ class Recipe:
     steps: int = 200
     samples: int = 2000
     random_labels: bool = False
+    fresh_labels: bool = False  # drawn anew for every batch: there is nothing to learn
     clip: float | None = None
     clears: bool = True  # gradients between steps
     makes_steps: bool = True
@@ -99,7 +100,7 @@ TRAININGS = {
         Recipe(network={"dropout": 0.5, "normalised": True}, evaluates=False),
         ("TrainEvalMismatch",),
     ),
-    "labels that say nothing": (Recipe(random_labels=True), ("LossNotDecreasing",)),
+    "labels that say nothing": (Recipe(fresh_labels=True), ("LossNotDecreasing",)),
 }
 
 
@@ -164,12 +165,14 @@ def train(recipe):
     for step in range(recipe.steps):
         network.train()
         chosen = torch.randint(0, len(points), (min(recipe.batch, len(points)),))
-        batch = points[chosen].clone()
+        batch, answers = points[chosen].clone(), labels[chosen]
+        if recipe.fresh_labels:
+            answers = torch.randint(0, CLASSES, answers.shape)
         if step == recipe.bad_input:
             batch[0, 3] = float("nan")
         if recipe.clears and step % recipe.accumulates == 0:
             optimizer.zero_grad()
-        loss = criterion(network(batch), labels[chosen])
+        loss = criterion(network(batch), answers)
         loss.backward()
         if recipe.clip:
             torch.nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)

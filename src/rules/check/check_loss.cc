@@ -46,7 +46,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const auto lowest = std::ranges::min_element(windows.means);
   const double last = windows.means.back();
   const double scale = std::max(std::fabs(first), std::fabs(losses.values.front()));
-  const double fall = std::max(first, losses.values.front()) - *lowest;
+  // What fell within the first window shows in the first value, as far as that is not noise.
+  const double deviation = windows.noise * std::sqrt(static_cast<double>(windows.length));
+  const double fall = std::max(first, losses.values.front() - 3 * deviation) - *lowest;
   const Verdict common{.last_step = losses.steps.back(),
                        .mode = mode,
                        .tensors = loss_names(run),
