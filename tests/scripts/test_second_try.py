@@ -209,3 +209,21 @@ def test_the_summary_names_what_is_unsteady_and_passes(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "unsteady: made: a\n    x.cc:1: Failure\n    it was late\n" in done.stdout
     assert done.stdout.splitlines()[-1] == "1 passed, 0 failed, 1 unsteady"
+
+
+LEFT_OUT_CASES = [
+    # a test that was skipped, and whether it is merely left out since it ran elsewhere
+    ("a test", "tests.a.test_one", True),
+    ("a parameter with a slash", "tests.a.test_two[docs/x.md]", True),
+    ("a whole file", "tests/b/test_file", True),
+    ("a test that ran nowhere", "tests.a.test_three", False),
+    ("a file whose name begins like another's", "tests/b/test_fil", False),
+]
+
+
+@pytest.mark.parametrize("what, test, is_left_out", LEFT_OUT_CASES, ids=[case[0] for case in LEFT_OUT_CASES])
+def test_what_ran_elsewhere_is_left_out_and_the_rest_is_skipped(stage, what, test, is_left_out):
+    ran = {"tests.a.test_one", "tests.a.test_two[docs/x.md]", "tests.b.test_file.test_in_it"}
+    stage.note_skipped(f"old: {test}", "too old", ran)
+    assert stage.left_out == ({("old", "too old"): [test]} if is_left_out else {})
+    assert stage.skipped == ([] if is_left_out else [f"old: {test} (too old)"])
