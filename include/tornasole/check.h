@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,12 +69,10 @@ struct CheckReport {
 struct CheckOptions {
   std::vector<std::string> rules = {};                         // only these; empty: all
   std::optional<std::int64_t> first_step = {}, end_step = {};  // first_step <= global step < end_step
-  // rule -> parameter -> text: wins over what a rule would choose.
-  std::map<std::string, std::map<std::string, std::string>> parameters = {};
-  std::function<bool(GlobalStep step)> on_step = {};  // progress; false ends the reading
+  std::function<bool(GlobalStep step)> on_step = {};           // progress; false ends the reading
 };
 
-// kInvalid for a rule or a parameter that does not exist.
+// kInvalid for a rule that does not exist.
 TORNASOLE_EXPORT Result<CheckReport> check(Trial& trial, const CheckOptions& options = {});
 
 }  // namespace tornasole

@@ -24,7 +24,6 @@ class MadeRun {
       record.steps.push_back({number, {Mode::kTrain, number}, number});
       record.facts.push_back({.optimizer_step = number, .training = true, .grad_enabled = true});
     }
-    record.has_model = true;
   }
   // The same numbers at every step.
   History& add(const std::string& name, TensorRole role, const Columns& columns) {

@@ -130,17 +130,11 @@ std::string lower_case(std::string text) {
 }  // namespace
 
 Recorder::Recorder(const Trial& trial) : trial_(trial), roles_(std::make_unique<RoleFinder>(trial)) {
-  record_.has_model = roles_->has_model();
   if (const ModelDescription* model = roles_->model()) {
-    for (const auto& loss : model->losses) record_.loss_classes.push_back(lower_case(loss.type));
     for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
     record_.optimizers = model->optimizers.size();
     for (const auto& optimizer : model->optimizers) {
       for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());
-    }
-    if (!model->optimizers.empty()) {
-      record_.optimizer = lower_case(model->optimizers[0].type);
-      record_.hyperparameters = model->optimizers[0].hyperparameters;
     }
   }
 }

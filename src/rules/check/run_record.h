@@ -83,23 +83,10 @@ struct Series {
   bool empty() const noexcept { return values.empty(); }
 };
 
-// Labels, alone or with what was predicted for them, counted at one step.
-struct ClassCounts {
-  std::uint32_t point = 0;
-  std::int64_t classes = 0;
-  std::vector<std::int64_t> counts = {};  // [C], or [C, C] label by prediction
-  bool is_paired() const noexcept { return counts.size() > static_cast<std::size_t>(classes); }
-};
-
 struct RunRecord {
   std::vector<StepPoint> steps = {};
-  std::vector<History> histories = {};  // in the order of worker and saving, as first seen
-  std::vector<ClassCounts> classes = {};
-  std::vector<StepFacts> facts = {};  // one per step
-  bool has_model = false;
-  std::string optimizer = {};  // class, in lower case
-  std::map<std::string, double> hyperparameters = {};
-  std::vector<std::string> loss_classes = {};   // in lower case
+  std::vector<History> histories = {};          // in the order of worker and saving, as first seen
+  std::vector<StepFacts> facts = {};            // one per step
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
   std::size_t optimizers = 0;
   std::set<std::string, std::less<>> optimized = {};  // parameters that an optimizer has

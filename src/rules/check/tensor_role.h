@@ -51,9 +51,8 @@ class RoleFinder {
  public:
   explicit RoleFinder(const Trial& trial);
   TensorRole role_of(std::string_view name) const;
+  // Null if the trial does not say what its tensors are.
   const ModelDescription* model() const noexcept { return model_; }
-  // True if the trial says what its tensors are.
-  bool has_model() const noexcept { return model_ != nullptr; }
 
  private:
   struct Layer {
