@@ -48,7 +48,14 @@ struct ModelDescription {
   std::string device = {};
 };
 
-// Facts about the step that is open, stored in its index file. Unset ones are left out.
+// A model description as it was stored, with what the hook itself adds to it.
+struct StoredModel {
+  ModelDescription model = {};
+  std::string framework = {};   // the name used in configuration, for example "pytorch"
+  std::int64_t world_size = 1;  // how many processes train together
+};
+
+// Facts about one step, stored in its index file. Unset ones are left out.
 struct StepFacts {
   std::optional<std::int64_t> optimizer_step = {};
   std::optional<bool> training = {};

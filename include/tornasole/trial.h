@@ -29,6 +29,7 @@
 
 #include "tornasole/export.h"
 #include "tornasole/mode.h"
+#include "tornasole/model.h"
 #include "tornasole/reduction.h"
 #include "tornasole/result.h"
 #include "tornasole/tensor.h"
@@ -114,6 +115,12 @@ struct NameQuery {
   std::vector<std::string>* limit_reports = nullptr;
 };
 
+// In which forms files hold a tensor.
+struct StoredForms {
+  bool value = false;
+  std::vector<Reduction> reductions = {};  // sorted
+};
+
 // One value of a sweep; borrowed for the call.
 struct SweptValue {
   std::string_view name;
@@ -124,6 +131,7 @@ struct SweptValue {
   // The value, or why it cannot be had.
   const TensorView* value = nullptr;
   const Error* error = nullptr;
+  Tensor* tensor = nullptr;  // the value again, owned: the callee may move from it; `value` ends with where it went
 };
 struct SweepQuery {
   std::vector<std::string> names = {};  // empty: all
@@ -134,6 +142,10 @@ struct SweepQuery {
   bool values = true;                                          // full values
   bool reductions = false;                                     // stored reductions
   std::vector<Reduction> reduction_kinds = {};                 // only these; empty: all
+  // If set, decides for each tensor what is read, by what was stored of it, instead of values, reductions and
+  // reduction_kinds: it takes away from what it is given. Asked once for each tensor of each set of names that files
+  // have in common.
+  std::function<void(std::string_view name, StoredForms* forms)> select = {};
 };
 
 // One value to be read: of a tensor at a step, or a stored reduction of it.
@@ -233,6 +245,12 @@ class TORNASOLE_EXPORT Trial {
   const std::map<std::string, TrialCollection, std::less<>>& collections() const;
   // The collection of that name, created empty if there is none; what is added to it holds for this trial object.
   TrialCollection& collection(std::string_view name);
+
+  // What each worker said of its model, by worker; without those that said nothing. As of open and refresh.
+  const std::map<std::string, StoredModel, std::less<>>& models() const noexcept;
+  // What the step's index file says besides where values lie; empty where nothing is known. Without a worker, of the
+  // first in sorted order that has the step.
+  StepFacts step_facts(GlobalStep step, std::string_view worker = {}) const;
 
   // Reads each event file once, in step order, on several threads; calls back from the calling thread, in the order of
   // global step, worker and position in the file, until the callback returns false.

@@ -22,6 +22,7 @@ void add_show_command(CLI::App& app, int* exit_code);
 void add_stats_command(CLI::App& app, int* exit_code);
 void add_plot_command(CLI::App& app, int* exit_code);
 void add_tail_command(CLI::App& app, int* exit_code);
+void add_check_command(CLI::App& app, int* exit_code);
 void add_first_bad_command(CLI::App& app, int* exit_code);
 void add_diff_command(CLI::App& app, int* exit_code);
 void add_dump_command(CLI::App& app, int* exit_code);

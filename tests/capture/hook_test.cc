@@ -428,7 +428,9 @@ TEST_F(HookTest, NamesThatAreKeptMeanWhatTextsMean) {
       step.save_output(same, kValues);
       step.save_output("relu", kValues);
       step.save_input(relu, kValues);
-      if (i == 1) ASSERT_TRUE(hook.collection("late").include("^weight$").ok());
+      if (i == 1) {
+        ASSERT_TRUE(hook.collection("late").include("^weight$").ok());
+      }
     }
     EXPECT_EQ(hook.report().dropped_values.at("bad_name"), 3);
     auto stale = hook.begin_step(Mode::kTrain);

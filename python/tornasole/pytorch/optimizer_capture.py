@@ -49,6 +49,11 @@ class OptimizerCapture:
             return
         self._handles = [register_optimizer_step_post_hook(self.after_step)]
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether a step of an optimizer would be seen."""
+        return bool(self._handles or self._wrapped)
+
     def add(self, optimizer: torch.optim.Optimizer) -> None:
         if any(known is optimizer for known in self.known()):
             return
@@ -127,11 +132,11 @@ class OptimizerCapture:
         try:
             if hook._is_passive() or not hook._is_step_due() or not self._belongs(optimizer):
                 return
-            if hook._watcher is not None:
-                hook._watcher.before_optimizer_step(self._gradients(optimizer))
             kind = (hook._engine_hook.due_set(), hook._changes)
             if self._unwanted_gradients.get(id(optimizer)) != kind and not self._save_gradients(hook, optimizer):
                 self._unwanted_gradients[id(optimizer)] = kind
+            if hook._watcher is not None:
+                hook._watcher.before_optimizer_step(self._gradients(optimizer))
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
 
