@@ -27,6 +27,11 @@ bool compares(Statistic statistic) noexcept {
   return statistic == Statistic::kUpdate || statistic == Statistic::kCosinePrevious;
 }
 
+Result<Tensor> side_of(const Result<reduce::Movement>& movement, Statistic statistic) {
+  if (!movement.ok()) return movement.error();
+  return statistic == Statistic::kUpdate ? movement->update : movement->cosine_previous;
+}
+
 // Evaluation takes no optimizer steps: between two of its steps nothing moves.
 bool is_stepped(Mode mode) noexcept { return mode == Mode::kTrain || mode == Mode::kGlobal; }
 
@@ -156,7 +161,15 @@ void HookState::derive(std::unique_lock<std::mutex>& lock, NameInfo& info, const
   {
     const WithoutLock unlocked(this, &lock);
     values.reserve(wanted.size());
-    for (const Derived& derived : wanted) values.push_back(compute(derived.statistic, tensor, kept, bounds));
+    std::optional<Result<reduce::Movement>> movement;
+    for (const Derived& derived : wanted) {
+      if (!compares(derived.statistic)) {
+        values.push_back(compute(derived.statistic, tensor, bounds));
+        continue;
+      }
+      if (!movement) movement = reduce::movement(tensor, kept.view());
+      values.push_back(side_of(*movement, derived.statistic));
+    }
     if (has_classes) classes = read_classes(tensor, is_prediction);
     if (is_kept && (has_stepped || !is_same_kind)) {
       fits = kept_.copy(tensor, &kept);
@@ -178,7 +191,7 @@ void HookState::derive(std::unique_lock<std::mutex>& lock, NameInfo& info, const
 }
 
 // Never with the lock: it reads the whole tensor.
-Result<Tensor> HookState::compute(Statistic statistic, const TensorView& tensor, const KeptTensor& before,
+Result<Tensor> HookState::compute(Statistic statistic, const TensorView& tensor,
                                   const std::optional<reduce::ValueRange>& bounds) {
   assert(bounds || statistic != Statistic::kUnitRange);
   switch (statistic) {
@@ -186,13 +199,13 @@ Result<Tensor> HookState::compute(Statistic statistic, const TensorView& tensor,
     case Statistic::kUnitActivity: return reduce::unit_activity(tensor);
     case Statistic::kUnitRange: return reduce::unit_range(tensor, *bounds);
     case Statistic::kAcrossSamples: return reduce::across_samples(tensor);
-    case Statistic::kUpdate: return reduce::update(tensor, before.view());
-    case Statistic::kCosinePrevious: return reduce::cosine_previous(tensor, before.view());
     case Statistic::kQuantiles: return reduce::quantiles(tensor);
     case Statistic::kHash: return reduce::content_hash(tensor);
-    case Statistic::kClasses: break;
+    case Statistic::kUpdate:
+    case Statistic::kCosinePrevious: break;  // of two tensors
+    case Statistic::kClasses: return reduce::class_counts(tensor);
   }
-  return reduce::class_counts(tensor);
+  return invalid_error("{} needs the tensor as it was before", reduce::statistic_name(statistic));
 }
 
 void HookState::write_derived(std::unique_lock<std::mutex>& lock, const std::string& source, const Derived& derived,

@@ -279,7 +279,7 @@ class HookState {
   bool is_kept_locked(NameInfo& info, const std::vector<Derived>& wanted, const TensorView& tensor);
   void derive(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor,
               const plan::CollectionBits& due, double wall_time);
-  static Result<Tensor> compute(reduce::Statistic statistic, const TensorView& tensor, const KeptTensor& before,
+  static Result<Tensor> compute(reduce::Statistic statistic, const TensorView& tensor,
                                 const std::optional<reduce::ValueRange>& bounds);
   void write_derived(std::unique_lock<std::mutex>& lock, const std::string& source, const Derived& derived,
                      Result<Tensor> value, const plan::CollectionBits& due, double wall_time);
