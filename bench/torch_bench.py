@@ -171,7 +171,7 @@ def settled():
     """The processor time of the process once it is idle: what a writer thread still has to do belongs to this step."""
     before = time.process_time()
     while True:
-        time.sleep(0.002)
+        time.sleep(0.012)  # longer than a writer naps
         now = time.process_time()
         if now - before < 0.0003:
             return now

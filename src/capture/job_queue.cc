@@ -9,12 +9,9 @@ namespace {
 constexpr std::size_t kWakeBytes = std::size_t{512} << 10;
 constexpr std::size_t kUrgentBytes = std::size_t{16} << 20;
 constexpr std::int64_t kSliceNs = 20'000'000;  // a waiting taker looks again this often
-constexpr int kNaps = 200;                     // about two seconds
-
-// The longer there was nothing, the longer the writer naps: always a fraction of the time between two steps.
-constexpr std::chrono::milliseconds nap_after(int naps) noexcept {
-  return std::chrono::milliseconds(naps < 8 ? 1 : naps < 16 ? 4 : 10);
-}
+constexpr std::chrono::seconds kNapsFor{2};    // after the last job
+constexpr std::chrono::milliseconds kShortNap{1};
+constexpr std::chrono::milliseconds kLongNap{8};
 
 }  // namespace
 
@@ -62,19 +59,23 @@ Buffer JobQueue::take_buffer(std::size_t bytes, const WaitLimits& limits, std::i
 }
 
 bool JobQueue::pop_all(std::vector<Job>* jobs, std::int64_t wait_ns) {
+  using Steady = std::chrono::steady_clock;
   jobs->clear();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_ns);
+  const auto end = Steady::now() + std::chrono::nanoseconds(wait_ns);
   std::unique_lock lock(mutex_);
   is_napping_ = true;
-  for (; naps_ < kNaps && !wake_ && std::chrono::steady_clock::now() < end; ++naps_) {
-    jobs_ready_.wait_for(lock, nap_after(naps_), [this] { return is_urgent_; });
+  while (!wake_ && Steady::now() < std::min(end, nap_until_)) {
+    jobs_ready_.wait_for(lock, nap_, [this] { return is_urgent_; });
   }
   is_napping_ = false;
   if (!wake_) jobs_ready_.wait_until(lock, end, [this] { return wake_; });
+  jobs->swap(jobs_);
+  if (!jobs->empty()) {
+    nap_ = pending_bytes_ >= kWakeBytes ? kShortNap : kLongNap;
+    nap_until_ = Steady::now() + kNapsFor;
+  }
   wake_ = is_urgent_ = false;
   pending_bytes_ = 0;
-  jobs->swap(jobs_);
-  if (!jobs->empty()) naps_ = 0;
   return !jobs->empty();
 }
 

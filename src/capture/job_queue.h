@@ -5,9 +5,11 @@
 // Who needs memory for a value takes it here and may have to wait; jobs themselves never wait. Waking a thread costs
 // who does it about ten microseconds, so the writer is not woken for each value, but for a step's end, for half a
 // megabyte, or by its own clock; and for two seconds after it had work it naps and looks by itself, a few milliseconds
-// late at most, so that a training in its stride does not have to wake it at all.
+// late at most, so that a training in its stride does not have to wake it at all. It looks again soon while much comes,
+// which is still in the caches then, and seldom while little does.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -60,7 +62,9 @@ class JobQueue {
   bool wake_ = false;              // guarded by mutex_; the jobs are worth a look
   bool is_urgent_ = false;         // guarded by mutex_; even in a nap
   bool is_napping_ = false;        // guarded by mutex_
-  int naps_ = 0;                   // writer thread only; since it last had a job
+  // Writer thread only: how long it naps, and until when.
+  std::chrono::milliseconds nap_{1};
+  std::chrono::steady_clock::time_point nap_until_;
   std::atomic<std::uint64_t> progress_ = 0;
 };
 
