@@ -1,8 +1,9 @@
 """Which steps statistics are taken at, so that they cost a given share of the training's time.
 
 Statistics are taken in bursts of consecutive optimizer steps, since change from step to step is what they are read for.
-The first burst is at the start. What bursts took more than steps without is added up, and the next one comes when the
-share of the time so far pays for it as well; bursts come closer at the start, where trainings go wrong most.
+The first burst is at the start, the second soon after, so that every training is looked at twice. Each further one comes
+when the share of the time so far, and a few milliseconds that any run may spend, pay for all with it; bursts come
+closer at the start, where trainings go wrong most.
 """
 
 import math
@@ -14,6 +15,7 @@ BURST_STEPS = 3
 _GROWTH = 1.25  # of the distance between bursts, while the share would allow more
 _MAX_GAP = 2000
 _WARM_UP = 5  # steps in which caches fill and say nothing about cost
+_ALLOWANCE = 0.015  # seconds that bursts may take besides
 
 
 class CostBudget:
@@ -22,15 +24,15 @@ class CostBudget:
     def __init__(self, share: float = 0.03, burst_steps: int = BURST_STEPS):
         self.share = share
         self._burst_steps = burst_steps
-        self._plain: Deque[float] = deque(maxlen=64)
-        self._burst: Deque[float] = deque(maxlen=4 * burst_steps)
+        self._plain: Deque[float] = deque(maxlen=64)  # seconds of steps without statistics
+        self._bursts: Deque[float] = deque(maxlen=8)  # seconds of whole bursts
+        self._burst: List[float] = []  # of the burst under way, and of the step after it, which takes off what it put up
         self._first: List[float] = []  # of the first burst, which also makes what later ones reuse
         self._chosen: List[int] = list(range(burst_steps))
         self._gap = 10.0
         self._next_look = 0  # no burst begins before this step
         self._trained = 0.0  # seconds, all steps
-        self._costly = 0.0  # seconds of bursts, and of the step after each, which takes off what they put up
-        self._costly_steps = 0
+        self._count = 1  # of bursts, with the one under way or to come
         self._last_step: Optional[int] = None
         self._last_time = 0.0
         self._seen = 0
@@ -39,10 +41,14 @@ class CostBudget:
         """The steps at which statistics are taken: of the burst under way or to come, else of the last one."""
         return list(self._chosen)
 
-    def extra_seconds(self) -> float:
-        """What a step with statistics costs more than one without, as far as it is known."""
-        known = statistics.median(self._burst) if self._burst else min(self._first, default=0.0)
-        return max(0.0, known - statistics.median(self._plain)) if self._plain else 0.0
+    def burst_seconds(self) -> float:
+        """What a burst costs more than steps without statistics, as far as it is known: what is usual, not what a
+        busy machine adds to some."""
+        if not self._plain:
+            return 0.0
+        steps = self._burst_steps + 1
+        usual = statistics.median(self._bursts) if self._bursts else steps * min(self._first, default=0.0)
+        return max(0.0, usual - steps * statistics.median(self._plain))
 
     def begin(self, step: int, now: float) -> bool:
         """A step of the training begins. True when a burst begins with it that was not chosen before."""
@@ -56,6 +62,7 @@ class CostBudget:
             self._next_look = step + missing
             return False
         self._gap = min(self._gap * _GROWTH, _MAX_GAP)
+        self._count += 1
         self._chosen = list(range(step, step + self._burst_steps))
         return True
 
@@ -66,20 +73,24 @@ class CostBudget:
     def _note(self, step: int, seconds: float) -> None:
         self._seen += 1
         self._trained += seconds
-        if self._chosen[0] <= step <= self._chosen[-1] + 1:
-            self._costly += seconds
-            self._costly_steps += 1
-            if step <= self._chosen[-1]:
-                (self._first if self._seen <= self._burst_steps else self._burst).append(seconds)
-        elif self._seen > _WARM_UP:
-            self._plain.append(seconds)
+        if not self._chosen[0] <= step <= self._chosen[-1] + 1:
+            if self._seen > _WARM_UP:
+                self._plain.append(seconds)
+            return
+        if step == self._chosen[0]:
+            self._burst = []
+        self._burst.append(seconds)
+        if self._count == 1 and step <= self._chosen[-1]:
+            self._first.append(seconds)
+        elif self._count > 1 and len(self._burst) > self._burst_steps:  # none was left out for a pause
+            self._bursts.append(sum(self._burst))
 
     def _missing_steps(self, step: int) -> int:
         """How many steps the next burst has to wait at least."""
         of_gap = self._chosen[-1] + 1 + int(self._gap) - step
-        if of_gap > 0 or not self._plain:
-            return max(of_gap, 1)
-        plain = statistics.median(self._plain)
-        spent = max(0.0, self._costly - self._costly_steps * plain)
-        missing = spent + self._burst_steps * self.extra_seconds() - self.share * self._trained
-        return math.ceil(missing / (self.share * max(plain, 1e-9)))
+        if of_gap > 0 or self._count == 1:
+            return of_gap
+        if not self._plain:
+            return 1
+        missing = (self._count + 1) * self.burst_seconds() - self.share * self._trained - _ALLOWANCE
+        return math.ceil(missing / (self.share * max(statistics.median(self._plain), 1e-9)))

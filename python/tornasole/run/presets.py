@@ -12,7 +12,7 @@ from tornasole.run.cost_budget import CostBudget
 NAMES = ("light", "standard", "full")
 # Of the training's time: the preset in all, and what is set aside for what it does at each step.
 BUDGET_SHARE = 0.03
-_EACH_STEP_SHARE = 0.01
+_EACH_STEP_SHARE = 0.018
 _NEVER = 10**15  # as an interval: the collection's steps are chosen while the training runs
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 # What the preset ``standard`` keeps statistics of, at the steps the budget allows.

@@ -5,14 +5,14 @@ import pytest
 from tornasole.run.cost_budget import BURST_STEPS, CostBudget
 
 
-def simulate(plain_seconds, extra_seconds, steps, share=0.03):
+def simulate(plain_seconds, extra_seconds, steps, share=0.03, first_seconds=0.0):
     """The steps with statistics of a training with these times, and the share of the time they took."""
     budget, now, taken = CostBudget(share), 0.0, []
     for step in range(steps):
         budget.begin(step, now)
         is_taken = step in budget.chosen()
         taken += [step] * is_taken
-        now += plain_seconds + extra_seconds * is_taken
+        now += plain_seconds + extra_seconds * is_taken + first_seconds * (step == 0)
     return taken, len(taken) * extra_seconds / now
 
 
@@ -32,8 +32,8 @@ def test_the_share_holds(what, plain, extra):
 
 
 SHORT = [
-    ("what the start cost is paid back before more is spent", 0.004, 0.020, 1000),
-    ("and nothing more is spent before that", 0.004, 0.060, 1500),
+    ("two looks are paid back before there is a third", 0.004, 0.020, 1200),
+    ("however long that takes", 0.004, 0.060, 3000),
     ("a few hundred long steps", 0.200, 0.100, 300),
 ]
 
@@ -41,8 +41,20 @@ SHORT = [
 @pytest.mark.parametrize("what, plain, extra, steps", SHORT, ids=[row[0] for row in SHORT])
 def test_the_share_holds_from_the_start(what, plain, extra, steps):
     taken, share = simulate(plain, extra, steps)
-    assert taken[:BURST_STEPS] == list(range(BURST_STEPS))
-    assert share <= 0.03
+    assert taken[:BURST_STEPS] == list(range(BURST_STEPS)) and taken[BURST_STEPS] < 20
+    assert share <= 0.035
+
+
+def test_a_short_training_is_looked_at_again_at_the_price_of_milliseconds():
+    taken, _ = simulate(0.001, 0.001, 600, share=0.015)
+    assert 2 * BURST_STEPS <= len(taken) <= 30, "three steps cost three milliseconds, and fifteen are allowed"
+    assert taken[BURST_STEPS] < 50
+
+
+def test_what_only_the_first_step_takes_is_not_held_against_later_ones():
+    usual, _ = simulate(0.010, 0.010, 2000)
+    taken, _ = simulate(0.010, 0.010, 2000, first_seconds=1.0)
+    assert len(taken) >= len(usual)
 
 
 def test_a_run_that_goes_on_at_a_later_step_is_looked_at_soon():
@@ -71,4 +83,4 @@ def test_time_that_is_not_the_trainings_does_not_count():
             now += 100.0
         budget.begin(step, now)
         now += 0.01
-    assert budget.extra_seconds() < 0.001
+    assert budget.burst_seconds() < 0.001
