@@ -4,6 +4,7 @@
 
 #include "rules/check/loss_facts.h"
 #include "rules/made_run.h"
+#include "rules/rule_world.h"
 
 namespace tornasole::rules {
 namespace {
@@ -248,6 +249,35 @@ TEST(FrozenLayers, ALayerThatRunsAndHasNoGradientIsCutOff) {
   ASSERT_EQ(run_with(true).size(), 1U);
   EXPECT_EQ(run_with(true)[0].severity, Severity::kWarning);
   EXPECT_EQ(run_with(false)[0].severity, Severity::kInfo) << "it is not used";
+}
+
+TEST(FeatureImportanceOverweight, IsNotAboutTheFirstTrees) {
+  const auto said = [](const std::function<double(std::size_t)>& share, std::size_t features) {
+    MadeRun run(10);
+    for (std::size_t i = 0; i < features; ++i) {
+      run.add("feature_importance/total_gain/f" + std::to_string(i), {.role = Role::kImportance},
+              [&](std::size_t step) { return Columns{{Column::kMean, i == 0 ? share(step) : 0.01}}; });
+    }
+    return ask(kCheckFeatures, run).size();
+  };
+  EXPECT_EQ(said([](std::size_t) { return 0.97; }, 5), 1U);
+  EXPECT_EQ(said([](std::size_t) { return 0.6; }, 5), 0U);
+  EXPECT_EQ(said([](std::size_t step) { return step < 4 ? 1.0 : 0.6; }, 5), 0U);
+  EXPECT_EQ(said([](std::size_t) { return 0.97; }, 2), 0U) << "two features";
+}
+
+TEST(Overfit, BoostingEvaluatesAtEveryStep) {
+  RuleWorld world(Collections{{"losses", {"-logloss$"}}});
+  for (std::int64_t round = 0; round < 60; ++round) {
+    const auto x = static_cast<float>(round);
+    world.save(round, {{"train-logloss", scalar(0.7F / (1 + 0.1F * x))},
+                       {"validation-logloss", scalar(0.5F + 0.00005F * (x - 20) * (x - 20))}});
+  }
+  Trial trial = world.open();
+  const auto report = check(trial, {.rules = {"Overfit", "LossNotDecreasing"}});
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->verdicts.size(), 1U);
+  EXPECT_EQ(report->verdicts[0].rule, "Overfit");
 }
 
 TEST(InputRange, AColumnBesideOthers) {

@@ -199,7 +199,8 @@ TEST(LossTrend, TellsAFallFromNoise) {
 }
 
 TEST(Overfit, ValidationRisesWhileTrainingFalls) {
-  for (const auto& [slope, is_overfit] : {std::pair(0.1, true), std::pair(-0.01, false), std::pair(0.0, false)}) {
+  for (const auto& [slope, is_overfit] : {std::pair(0.1, true), std::pair(0.012, true), std::pair(0.001, false),
+                                          std::pair(-0.01, false), std::pair(0.0, false)}) {
     MadeRun run(100);
     for (std::size_t i = 9; i < 100; i += 10) {
       run.record.steps[i].step.mode = Mode::kEval;

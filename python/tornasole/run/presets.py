@@ -1,6 +1,7 @@
 """Ready-made configurations for ``tornasole run``."""
 
 import math
+import re
 import time
 from typing import Any, Dict, Optional
 
@@ -17,6 +18,8 @@ _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["
 _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
 # So that rules need no whole tensors.
 _DERIVED = ("counts", "unit_activity", "across_samples", "update", "cosine_previous", "quantiles", "classes")
+# Predictions and labels, as losses are given them.
+_LOSS_INPUTS = r"([Ll]oss|cross_entropy|kl_div)_input_[01]$"
 _NON_FINITE = "non_finite"
 _GRADIENTS = ("gradient/", "optimizer_gradient/")
 
@@ -70,6 +73,7 @@ class StandardPreset:
         statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
         activations.include(r"_output_\d+$")
+        activations.include(_LOSS_INPUTS)
         activations.exclude(r"([Ll]oss|cross_entropy|nll|kl_div)[^.]*_output_\d+$")
         for name in _BUDGETED:
             hook.get_collection(name).reduction_config = statistics
@@ -78,6 +82,10 @@ class StandardPreset:
         watched.add_tensor_name(_NON_FINITE)  # nothing is called so: it is empty until the event
         watched.reduction_config = ReductionConfig(save_raw_tensor=True)
         watched.save_config = SaveConfig(save_interval=1)
+
+    def model_registered(self, root: str) -> None:
+        """The model has a name: its inputs are looked at like its activations."""
+        self._hook.get_collection("activations").include(rf"^{re.escape(root)}_input_\d+$")
 
     def before_step(self, mode: ModeKeys) -> None:
         """A step is about to begin. The one before is still open, and so is what is in memory of it."""

@@ -16,7 +16,8 @@ import os
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, List, Optional
+import weakref
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
@@ -59,6 +60,7 @@ class Attachment:
         self._search: Optional[Any] = None
         self._inside = threading.local()  # how deep in calls of modules, losses and loss functions
         self._known_losses: List[Any] = []  # grad_fn of losses of this step
+        self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
 
     # ---- finding the model
 
@@ -78,11 +80,23 @@ class Attachment:
             if not any(parameter.requires_grad for parameter in module.parameters()):
                 return
             root = _outermost(module)
-            if root is not None:
+            if root is not None and self._may_be_trained(root):
                 self._stop_search()
                 self.take(root, module)
         except Exception as error:
             self._give_up(error)
+
+    def optimizer_given(self, group: Any) -> None:
+        """Parameters that an optimizer will train."""
+        parameters = group.get("params", ()) if isinstance(group, dict) else ()
+        for parameter in [parameters] if isinstance(parameters, torch.Tensor) else parameters:
+            if isinstance(parameter, torch.Tensor):
+                self._trained[id(parameter)] = weakref.ref(parameter)
+
+    def _may_be_trained(self, root: torch.nn.Module) -> bool:
+        """Not a target network or a teacher: once there are optimizers, one of them has a part of the model."""
+        alive = {key for key, known in self._trained.items() if known() is not None}
+        return not alive or any(id(parameter) in alive for parameter in root.parameters())
 
     def take(self, root: torch.nn.Module, called: torch.nn.Module) -> None:
         """Registers the model, with the script's hook if it has one, else with one made for it."""
@@ -144,6 +158,10 @@ class Attachment:
         """A loss of ``torch.nn.functional``: recorded under the function's name, unless another loss called it."""
         if not self.is_recording() or self._depth():
             return function(*arguments, **keywords)
+        try:
+            self.hook._loss_function_called(name, arguments[:2])
+        except Exception as error:
+            self._give_up(error)
         self._inside.depth = 1
         try:
             value = function(*arguments, **keywords)
@@ -270,6 +288,16 @@ def attach() -> Attachment:
         function = getattr(functional, name, None)
         if function is not None:
             setattr(functional, name, _recorded(attachment, function, name))
+    add_param_group = torch.optim.Optimizer.add_param_group
+
+    @functools.wraps(add_param_group)
+    def add_and_tell(self, param_group):
+        result = add_param_group(self, param_group)
+        if attachment.hook is None:
+            attachment.optimizer_given(param_group)
+        return result
+
+    torch.optim.Optimizer.add_param_group = add_and_tell
     backward = torch.Tensor.backward
 
     @functools.wraps(backward)

@@ -25,7 +25,7 @@ std::span<const Detector* const> detectors() {
       &kCheckNonFinite,         &kCheckLearningRate,   &kCheckSilentOptimizer, &kCheckMissingZeroGrad,
       &kCheckVanishingGradient, &kCheckDeadRelu,       &kCheckSaturation,      &kCheckFrozenLayers,
       &kCheckConstantOutput,    &kCheckLossTrend,      &kCheckLossSpike,       &kCheckOscillation,
-      &kCheckOverfit,           &kCheckConfusion,
+      &kCheckOverfit,           &kCheckConfusion,      &kCheckFeatures,
   };
   return all;
 }

@@ -171,8 +171,51 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
   if (!has_any) judgement.cannot("needs what goes into the loss at three steps or more (min, max, mean)");
 }
 
+void look_at_features(const RunRecord& run, Judgement& judgement) {
+  constexpr double kMostShare = 0.9;
+  constexpr std::size_t kLeastFeatures = 4;
+  constexpr std::size_t kLeastRounds = 5;
+  const std::vector<const History*> features = run.of_role(Role::kImportance);
+  if (features.empty()) {
+    judgement.cannot("needs the importance of features (collection feature_importance)");
+    return;
+  }
+  // The first trees of every model use few features.
+  const History* first = nullptr;
+  double share = 0;
+  for (const History* feature : features) {
+    const Series shares = run.series(*feature, Column::kMean);
+    if (shares.size() < kLeastRounds) continue;
+    const std::vector<double> late(shares.values.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
+                                   shares.values.end());
+    if (const double usual = median(late); usual > share) {
+      share = usual;
+      first = feature;
+    }
+  }
+  if (first == nullptr || features.size() < kLeastFeatures || !(share > kMostShare)) return;
+  const Series shares = run.series(*first, Column::kMean);
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = shares.steps.front(),
+       .last_step = shares.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {first->name},
+       .value = share,
+       .threshold = kMostShare,
+       .message = fmt::format("{} has {:.0f} % of the gain of {} features.", first->name, 100 * share, features.size()),
+       .causes = {"the feature holds the answer: it is computed from the label, or known only afterwards",
+                  "the other features say nothing"},
+       .advice = {"check how the feature comes about", "train once without it"},
+       .evidence = evidence_of(first->name, shares)});
+}
+
 }  // namespace
 
+const Detector kCheckFeatures = {.name = "FeatureImportanceOverweight",
+                                 .question = "Does more than one feature count?",
+                                 .depth = 0,
+                                 .look = look_at_features};
 const Detector kCheckLossInput = {.name = "LossActivationMismatch",
                                   .question = "Does the loss get what it takes?",
                                   .depth = 0,

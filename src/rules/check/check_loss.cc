@@ -126,8 +126,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   judgement.add(std::move(verdict));
 }
 
-// Means over uninterrupted runs of evaluation steps.
+// Means over uninterrupted runs of evaluation steps. Boosting evaluates at every step.
 Series evaluation_means(const RunRecord& run, Mode mode) {
+  if (!run.of_role(Role::kValidationLoss).empty()) return run.losses(run.training_mode(), Role::kValidationLoss);
   const Series losses = run.losses(mode);
   Series means;
   std::vector<double> open;
@@ -171,7 +172,7 @@ void look_at_validation(const RunRecord& run, Judgement& judgement) {
     differences.push_back(validation.values[i] - validation.values[i - 1]);
   const double noise = robust_deviation(differences) / std::sqrt(2.0);
   const double rise = last - *best;
-  if (!(rise > std::max(0.1 * std::fabs(*best), 3 * noise))) return;
+  if (!(rise > 3 * noise)) return;
   // Training went on falling since.
   std::vector<double> before;
   std::vector<double> after;
@@ -183,6 +184,9 @@ void look_at_validation(const RunRecord& run, Judgement& judgement) {
   const double then = mean(std::span(before).last(std::min(window, before.size())));
   const double now = mean(std::span(after).last(window));
   if (!(now < then)) return;
+  // A small rise counts where the training set is learned and validation is hardly better than at its start.
+  const bool is_by_heart = now < 0.3 * last && last > 0.3 * validation.values.front() && rise > 0.03 * std::fabs(*best);
+  if (!(rise > 0.1 * std::fabs(*best)) && !is_by_heart) return;
   judgement.add(
       {.severity = Severity::kWarning,
        .first_step = validation.steps[best_at + 1],

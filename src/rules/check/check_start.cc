@@ -155,15 +155,13 @@ void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
     judgement.cannot("the first steps of the training were not saved");
     return;
   }
-  const std::size_t first = std::min<std::size_t>(3, losses.size());
-  const double loss =
-      median(std::vector<double>(losses.values.begin(), losses.values.begin() + static_cast<std::ptrdiff_t>(first)));
+  const double loss = losses.values.front();
   const double limit = kHugeLoss * *trivial + 1;
   if (!(loss > limit)) return;
   judgement.add(
       {.severity = Severity::kWarning,
        .first_step = losses.steps.front(),
-       .last_step = losses.steps[first - 1],
+       .last_step = losses.steps.front(),
        .mode = run.training_mode(),
        .tensors = {run.of_role(Role::kLoss).front()->name},
        .value = loss,

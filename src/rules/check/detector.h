@@ -59,6 +59,7 @@ extern const Detector kCheckOverfit;
 extern const Detector kCheckInputRange;
 extern const Detector kCheckTrainEval;
 extern const Detector kCheckLossInput;
+extern const Detector kCheckFeatures;
 extern const Detector kCheckPoorStart;
 extern const Detector kCheckInitialLoss;
 extern const Detector kCheckClassImbalance;

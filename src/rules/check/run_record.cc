@@ -197,7 +197,8 @@ std::vector<Need> Recorder::needs() const {
     return trial_.has_tensor("derived/classes/" + std::string(name));
   };
   return {
-      {.choose = of({Role::kLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric}),
+      {.choose = of({Role::kLoss, Role::kValidationLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric,
+                     Role::kImportance}),
        .stats = kStats,
        .derived = {"counts"}},
       {.choose = [=](std::string_view name) { return parameters(name) && is_update_stored(name); },
@@ -354,9 +355,9 @@ const History* RunRecord::find(std::string_view name) const noexcept {
   return found == histories.end() ? nullptr : &*found;
 }
 
-Series RunRecord::losses(Mode mode) const {
+Series RunRecord::losses(Mode mode, Role role) const {
   std::map<std::uint32_t, std::pair<double, int>> sums;  // point -> sum, count
-  for (const History* history : of_role(Role::kLoss)) {
+  for (const History* history : of_role(role)) {
     for (std::size_t i = 0; i < history->size(); ++i) {
       if (steps[history->points[i]].step.mode != mode) continue;
       auto& [sum, count] = sums[history->points[i]];

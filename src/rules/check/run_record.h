@@ -109,7 +109,7 @@ struct RunRecord {
   const History* find(std::string_view name) const noexcept;
   // The loss, one number per step of a mode: the mean over the tensors that are losses. Tensors of several elements
   // count with their mean.
-  Series losses(Mode mode) const;
+  Series losses(Mode mode, Role role = Role::kLoss) const;
   // The class of the one loss that trains, in lower case; empty if there are several or it is not known.
   std::string loss_class() const;
   // The mode that trains: TRAIN where there is any, else the one without a name.

@@ -71,6 +71,9 @@ RoleFinder::RoleFinder(const Trial& trial) {
     for (const std::string& name : loss.predictions) add(name, Role::kPredictions);
   }
   inputs_.insert(model_->inputs.begin(), model_->inputs.end());
+  for (const auto& [set, role] : model_->data) {
+    if (role == "train") training_data_ = lower(set);
+  }
 }
 
 bool RoleFinder::is_in(std::string_view collection, std::string_view name) const {
@@ -120,6 +123,14 @@ TensorRole RoleFinder::layer_role(std::string_view name) const {
   return role;
 }
 
+// Boosting evaluates all its data sets at every step: "<data set>-<metric>".
+bool RoleFinder::is_of_training_data(std::string_view name) const {
+  const std::size_t dash = name.find('-');
+  if (dash == std::string_view::npos || !layers_.empty()) return true;
+  const std::string set = lower(name.substr(0, dash));
+  return training_data_.empty() ? set.find("train") != std::string::npos : set == training_data_;
+}
+
 // Without a description: "<loss>_input_0" are predictions and "<loss>_input_1" labels, where the name is that of a
 // loss.
 TensorRole RoleFinder::loss_role(std::string_view name) const {
@@ -127,6 +138,7 @@ TensorRole RoleFinder::loss_role(std::string_view name) const {
   const auto tensor = parse_layer_tensor(name);
   const std::string type = tensor ? lower(tensor->path) : std::string();
   const bool is_loss_name = type.ends_with("loss") || type.ends_with("cross_entropy");
+  if (is_in("losses", name) && !is_of_training_data(name)) return {.role = Role::kValidationLoss};
   if (is_in("losses", name)) return {.role = Role::kLoss, .loss_class = is_loss_name ? type : std::string()};
   if (model_ != nullptr || !is_loss_name || !tensor->is_input) return {};
   const bool is_first = name.ends_with("_0");
@@ -151,6 +163,7 @@ TensorRole RoleFinder::role_of(std::string_view name) const {
     return role;
   }
   if (name.starts_with("scalar/learning_rate")) return {.role = Role::kLearningRate};
+  if (name.starts_with("feature_importance/total_gain/")) return {.role = Role::kImportance};
   if (name == "scalar/grad_norm") return {.role = Role::kGradNorm};
   if (parameters_.contains(name)) return parameter_role(name);
   if (inputs_.contains(name)) return {.role = Role::kModelInput};

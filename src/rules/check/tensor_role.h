@@ -27,6 +27,7 @@ enum class Role : std::uint8_t {
   kOptimizerGradient,  // as the optimizer saw it
   kOptimizerState,
   kLoss,
+  kValidationLoss,  // of a data set that does not train, where one step has both
   kModelInput,
   kLabels,
   kPredictions,
@@ -35,6 +36,7 @@ enum class Role : std::uint8_t {
   kLearningRate,
   kGradNorm,
   kMetric,
+  kImportance,  // of a feature: its share of the gain
 };
 
 struct TensorRole {
@@ -68,6 +70,7 @@ class RoleFinder {
   TensorRole parameter_role(std::string_view parameter) const;
   TensorRole layer_role(std::string_view name) const;
   TensorRole loss_role(std::string_view name) const;
+  bool is_of_training_data(std::string_view name) const;
   bool is_in(std::string_view collection, std::string_view name) const;
 
   const ModelDescription* model_ = nullptr;
@@ -76,6 +79,7 @@ class RoleFinder {
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> collections_;
   std::map<std::string, TensorRole, std::less<>> of_losses_;  // losses and what goes into them
   std::set<std::string, std::less<>> inputs_;
+  std::string training_data_;  // name of the evaluation set that trains, where boosting says it
 };
 
 }  // namespace tornasole::rules
