@@ -34,7 +34,9 @@ class _Loader(importlib.abc.Loader):
         try:
             self._attach()
         except Exception as error:
-            print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+            from tornasole.run.automatic_hook import tell_nothing_is_captured
+
+            tell_nothing_is_captured(error)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
