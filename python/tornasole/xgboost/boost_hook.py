@@ -26,9 +26,11 @@ import xgboost
 from xgboost import DMatrix
 
 from tornasole.core.collection import CollectionKeys
-from tornasole.core.guard import guard, guarded
+from tornasole.core.guard import guarded, set_up_error
 from tornasole.core.hook import BaseHook
 from tornasole.core.older_names import make_tornasole_hook
+from tornasole.exceptions import SMDebugError
+from tornasole.xgboost.boost_workers import rank_and_size
 from tornasole.xgboost.booster_values import (
     BIAS,
     IMPORTANCE_TYPES,
@@ -41,7 +43,6 @@ from tornasole.xgboost.booster_values import (
     rounds_of,
     tree_table,
 )
-from tornasole.xgboost.boost_workers import rank_and_size
 from tornasole.xgboost.data_files import load_data
 from tornasole.xgboost.evaluation_sets import roles_of_evaluation_sets
 
@@ -93,7 +94,10 @@ class Hook(BaseHook, _TrainingCallback):
         validation_data=None,
         **options,
     ) -> None:
-        data = load_data("train_data", train_data), load_data("validation_data", validation_data)
+        try:
+            data = load_data("train_data", train_data), load_data("validation_data", validation_data)
+        except SMDebugError as error:
+            raise set_up_error(error)
         super().__init__(
             out_dir,
             export_tensorboard,
@@ -195,8 +199,9 @@ class Hook(BaseHook, _TrainingCallback):
         known = self._groups_by_due_set.get(due_set)
         if known is None:
             due = set(self._engine_hook.due_collections())
+            wants = self._engine_hook.wants
             known = frozenset(
-                group for group in _GROUPS if group in due or any(map(self._engine_hook.wants, self._names(group, model, scores)))
+                group for group in _GROUPS if group in due or any(map(wants, self._names(group, model, scores)))
             )
             self._groups_by_due_set[due_set] = known
         return known
@@ -213,8 +218,9 @@ class Hook(BaseHook, _TrainingCallback):
             yield group
         elif _is_booster(model):
             features = feature_names_of(model)
-            kinds = IMPORTANCE_TYPES if group == CollectionKeys.FEATURE_IMPORTANCE else ("",)
-            yield from (f"{group}/{kind}/{feature}" if kind else f"{group}/{feature}" for kind in kinds for feature in features)
+            has_types = group == CollectionKeys.FEATURE_IMPORTANCE
+            starts = [f"{group}/{kind}/" for kind in IMPORTANCE_TYPES] if has_types else [f"{group}/"]
+            yield from (start + feature for start in starts for feature in features)
 
     def _save(self, name: str, value: Any) -> None:
         """One value in the open step; what cannot be saved is told once, by name."""
@@ -304,7 +310,7 @@ class Hook(BaseHook, _TrainingCallback):
 
     def _has_one_model(self, model, group: str) -> bool:
         if not _is_booster(model):
-            self._tell_once("%s cannot be saved: there is no one model, as in xgboost.cv, which has one of each fold", group)
+            self._tell_once("%s cannot be saved: there is no one model, as xgboost.cv has one of each fold", group)
         return _is_booster(model)
 
     def _has_trees(self, model, group: str) -> bool:

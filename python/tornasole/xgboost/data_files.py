@@ -7,7 +7,6 @@ import os
 from typing import Any, Optional
 
 import numpy
-import xgboost
 from xgboost import DMatrix
 
 from tornasole.exceptions import SMDebugError
@@ -101,4 +100,29 @@ def _read_csv(path: str, has_weights: bool) -> DMatrix:
 
 
 def _read_libsvm(path: str) -> DMatrix:
-    return xgboost.DMatrix(f"{path}?format=libsvm")
+    """``<label>[:<weight>] [qid:<group>] <index>:<value> ...`` in each line; what is not listed is missing."""
+    from scipy.sparse import csr_matrix  # XGBoost depends on it
+
+    labels, weights, groups, values, indices, ends = [], [], [], [], [], [0]
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            label, *features = line.partition("#")[0].split() or [""]
+            if not label:
+                continue
+            label, _, weight = label.partition(":")
+            labels.append(float(label))
+            weights += [float(weight)] if weight else []
+            for index, _, value in (feature.partition(":") for feature in features):
+                if index == "qid":
+                    groups.append(int(value))
+                else:
+                    indices.append(int(index))
+                    values.append(float(value))
+            ends.append(len(indices))
+    shape = (len(labels), max(indices, default=-1) + 1)
+    matrix = DMatrix(csr_matrix((numpy.array(values, numpy.float32), indices, ends), shape=shape), label=labels)
+    if weights:
+        matrix.set_weight(weights)
+    if groups:
+        matrix.set_info(qid=groups)
+    return matrix
