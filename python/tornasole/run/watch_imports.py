@@ -15,7 +15,13 @@ def _attach_torch() -> None:
     attach()
 
 
-_ATTACHMENTS: Dict[str, Callable[[], None]] = {"torch": _attach_torch}
+def _attach_boost() -> None:
+    from tornasole.run.boost_attachment import attach
+
+    attach()
+
+
+_ATTACHMENTS: Dict[str, Callable[[], None]] = {"torch": _attach_torch, "xgboost": _attach_boost}
 
 
 class _Loader(importlib.abc.Loader):
