@@ -112,6 +112,12 @@ class PythonHook {
   void save(std::string_view name, nb::handle array) {
     use(array, [&](const TensorView& view) { step_->save(name, view); });
   }
+  // The same for what may hold texts.
+  void save_any(std::string_view name, nb::handle array) {
+    if (!anything_due()) return;
+    const AnyArray any(array);
+    step_->save(name, any.view());
+  }
   void save_input(std::string_view module, nb::handle array) {
     use(array, [&](const TensorView& view) { step_->save_input(module, view); });
   }
@@ -215,6 +221,7 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
       .def("wants", &PythonHook::wants, "Whether the tensor would be saved in the open step.")
       .def("save", &PythonHook::save)
+      .def("save_any", &PythonHook::save_any, "Saves an array of numbers or of NumPy's texts in the open step.")
       .def("save_input", &PythonHook::save_input)
       .def("save_output", &PythonHook::save_output)
       .def("save_many", &PythonHook::save_many)

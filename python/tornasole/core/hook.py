@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from typing import Any
 
 from tornasole import _engine
@@ -195,10 +196,29 @@ class BaseHook:
         self._modes_seen.add(mode)
         return engine.begin_step(mode.value)
 
+    def _begin_step_at(self, step: int) -> bool:
+        """The same with a number that the framework has for the step, as boosting rounds have one."""
+        engine = self._engine_hook
+        if engine is None or guard.disable_smdebug:
+            return False
+        if edits.count != self._seen_edits:
+            self._sync()
+        return engine.begin_step_at(engine.mode, step)
+
     def _end_step(self, partial: bool = False) -> None:
         """Ends the open step, which is then published; ``partial`` marks it as interrupted."""
         if self._engine_hook is not None:
             self._engine_hook.end_step(partial)
+
+    def _wait_until_written(self, seconds: float) -> None:
+        """Waits until what was saved can be read, so long at most. For the end of a training, not for its steps."""
+        if self._engine_hook is None or self.dry_run or (last := self.last_saved_step) is None:
+            return
+        until = time.monotonic() + seconds
+        while (report := self.report())["last_committed_step"] < last:
+            if report["dropped_steps"] or time.monotonic() > until:
+                return
+            time.sleep(0.001)
 
     def _close_engine(self) -> None:
         """Ends the run. Whatever is called afterwards is ignored."""
@@ -208,6 +228,16 @@ class BaseHook:
     def _get_worker_rank(self) -> tuple[int, int]:
         """Rank of this process among the workers, and how many there are. Asked at construction and at preparation."""
         return 0, 1
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{self._get_worker_rank()[0]}"
+
+    def _get_num_workers(self) -> int:
+        return self._get_worker_rank()[1]
+
+    def _note_failure(self, where: str, error: Exception) -> None:
+        """What became of a tensor that could not be saved is told once; nothing is raised into the training."""
+        guard.handle(error, where)
 
     def _prepare_framework_collections(self) -> None:
         """For frameworks: what collections were told in terms of the framework becomes patterns and names."""

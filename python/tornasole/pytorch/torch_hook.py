@@ -314,9 +314,6 @@ class Hook(CallbackMethods, BaseHook):
         included = self.include_collections
         return self._is_asked_for_rates or _ON_REQUEST[0] in included or _ON_REQUEST[1] in included
 
-    def _note_failure(self, where: str, error: Exception) -> None:
-        guard.handle(error, where)
-
     # ---- steps; what is still on its way from another device belongs to the step that ends
 
     def _begin_step(self, mode: Optional[ModeKeys] = None) -> bool:
@@ -343,12 +340,6 @@ class Hook(CallbackMethods, BaseHook):
 
     def _get_worker_rank(self) -> Tuple[int, int]:
         return rank_and_size()
-
-    def _get_worker_name(self) -> str:
-        return f"worker_{rank_and_size()[0]}"
-
-    def _get_num_workers(self) -> int:
-        return rank_and_size()[1]
 
     def _tensor_name_of(self, arg: object) -> Optional[str]:
         for capture in self._live_captures():

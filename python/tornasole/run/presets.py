@@ -1,4 +1,4 @@
-"""Ready-made configurations for ``tornasole run``."""
+"""Ready-made configurations for ``tornasole run``, of PyTorch."""
 
 import math
 import re
@@ -10,7 +10,6 @@ from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
 from tornasole.run.cost_budget import CostBudget
 
-NAMES = ("light", "standard", "full")
 BUDGET_SHARE = 0.03
 _NEVER = 10**15  # as an interval: the collection's steps are chosen while the training runs
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
@@ -25,9 +24,7 @@ _GRADIENTS = ("gradient/", "optimizer_gradient/")
 
 
 def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
-    """A hook configured by a preset. ValueError for a name that is none."""
-    if name not in NAMES:
-        raise ValueError(f"{name!r} is not a preset; there are {', '.join(NAMES)}")
+    """A hook configured by a preset."""
     hook = hook_class(out_dir=out_dir, stable_names=True, capture_functional=name != "light", **_options(name))
     hook._is_asked_for_rates = True
     if name == "standard":

@@ -10,18 +10,14 @@ A hook that the script builds itself is used instead, and gets the losses.
 """
 
 import functools
-import json
-import logging
-import os
 import sys
-import tempfile
 import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE
+from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
 
 # Functions of torch.nn.functional whose value is a loss.
 LOSS_FUNCTIONS = (
@@ -126,7 +122,7 @@ class Attachment:
     def _give_up(self, error: Exception) -> None:
         self.is_off = True
         self._stop_search()
-        print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+        tell_nothing_is_captured(error)
 
     # ---- losses
 
@@ -227,43 +223,15 @@ def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
 
 
 def make_hook():
-    """A hook from the configuration or preset the environment names; None, and told, if it cannot be made."""
-    from tornasole.core.logger import get_logger
+    """A hook from the configuration or preset the environment names."""
     from tornasole.pytorch.torch_hook import Hook
 
-    out = os.environ.get(OUT_VARIABLE) or None
-    preset = os.environ.get(PRESET_VARIABLE)
-    if preset:
+    def of_preset(name: str, out: Optional[str]):
         from tornasole.run.presets import make_preset_hook
 
-        hook = make_preset_hook(Hook, preset, out)
-    else:
-        hook = _hook_from_file(Hook, out)
-    hook._is_automatic = True
-    for handler in get_logger().handlers:
-        if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
-            # What the program prints is all there is on its standard output.
-            get_logger().removeHandler(handler)
-            told = logging.StreamHandler(sys.stderr)
-            told.setFormatter(logging.Formatter("tornasole: %(levelname)s: %(message)s"))
-            told.setLevel(max(handler.level, logging.WARNING))
-            get_logger().addHandler(told)
-    print(f"tornasole: capturing into {hook.out_dir}", file=sys.stderr)
-    return hook
+        return make_preset_hook(Hook, name, out)
 
-
-def _hook_from_file(hook_class, out: Optional[str]):
-    """A hook from the configuration file of the environment, writing to ``out`` if that is given."""
-    if out is None:
-        return hook_class.create_from_json_file()
-    path = next(filter(None, map(os.environ.get, CONFIG_VARIABLES)))
-    with open(path, encoding="utf-8-sig") as file:
-        settings = json.load(file)
-    settings["LocalPath"] = out
-    with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="tornasole-", encoding="utf-8") as file:
-        json.dump(settings, file)
-        file.flush()
-        return hook_class.create_from_json_file(file.name)
+    return make_automatic_hook(Hook, of_preset)
 
 
 _attachment: Optional[Attachment] = None
