@@ -28,6 +28,8 @@ PYTHON_SUITES = {
         *("tests/zoo", "tests/scripts"),
     ],
     "torch-old": ["tests/python/torch"],
+    "xgboost": ["tests/python/xgboost", "tests/acceptance/of_xgboost"],
+    "xgboost-old": ["tests/python/xgboost"],
 }
 # Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
 # pyproject.toml that are on this machine.

@@ -85,15 +85,21 @@ def tree_table(booster: xgboost.Booster, boosted_round: int) -> Dict[str, numpy.
 def _dumped_round(booster: xgboost.Booster, boosted_round: int) -> List[dict]:
     one_round = booster[boosted_round : boosted_round + 1]
     try:
-        return [json.loads(tree) for tree in one_round.get_dump(with_stats=True, dump_format="json")]
+        return _dumped(one_round)
     except ValueError:
         # XGBoost does not escape names: without them it is JSON in any case.
         names = one_round.feature_names
         one_round.feature_names = None
-        trees = [json.loads(tree) for tree in one_round.get_dump(with_stats=True, dump_format="json")]
+        trees = _dumped(one_round)
         for tree in trees:
             _name_features(tree, names)
         return trees
+
+
+def _dumped(booster: xgboost.Booster) -> List[dict]:
+    # A leaf of minus zero is written like an integer.
+    trees = booster.get_dump(with_stats=True, dump_format="json")
+    return [json.loads(tree, parse_int=lambda text: -0.0 if text == "-0" else int(text)) for tree in trees]
 
 
 def _name_features(node: dict, names: List[str]) -> None:
