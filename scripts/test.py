@@ -24,7 +24,8 @@ ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
 # Environment -> the folders whose tests run in it, with the package installed there. The first one runs everything.
 PYTHON_SUITES = {
     "torch": [
-        *("tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"),
+        *("tests/python/core", "tests/python/trials", "tests/python/rules", "tests/python/torch", "tests/python/run"),
+        "tests/acceptance",
         *("tests/zoo", "tests/scripts"),
     ],
     "torch-old": ["tests/python/torch"],
@@ -158,7 +159,7 @@ def installed_with(stage, version):
     began = stage.logged_bytes()
     code = stage.exit_code("scripts/python_version.sh", version, report)
     if code == NO_SUCH_PYTHON:
-        what = ["pip install .", "tests/python/core", "tests/python/trials"]
+        what = ["pip install .", "tests/python/core", "tests/python/trials", "tests/python/rules"]
         stage.left_out[title, "it is not on this machine"] = what
         return {}
     answer = dict(pytest_outcomes(report, title))
