@@ -44,6 +44,32 @@ struct HookAccess;
 
 class Hook;
 
+// The name of a tensor for whoever saves it again and again: the hook looks it up once, not at each step. For one hook,
+// and must not outlive its use there.
+class TensorName {
+ public:
+  explicit TensorName(std::string name) : text_(std::move(name)) {}
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  friend class capture::HookState;
+  std::string text_;
+  void* known_ = nullptr;  // what the hook knows of it, guarded by the hook
+};
+
+// The same for a module, whose inputs and outputs are saved under its name.
+class ModuleName {
+ public:
+  explicit ModuleName(std::string name) : text_(std::move(name)) {}
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  friend class capture::HookState;
+  std::string text_;
+  void* inputs_ = nullptr;  // as above
+  void* outputs_ = nullptr;
+};
+
 // One step of a mode. Ends, and so is published, when it goes out of scope; when an exception unwinds it, it is
 // published marked partial.
 class TORNASOLE_EXPORT StepScope {
@@ -55,6 +81,10 @@ class TORNASOLE_EXPORT StepScope {
   // Offers a tensor; the collections decide whether and in what form it is saved.
   template <Viewable T>
   void save(std::string_view name, const T& value) noexcept {
+    if (anything_due()) save_view(name, ViewOf<T>::view(value));
+  }
+  template <Viewable T>
+  void save(TensorName& name, const T& value) noexcept {
     if (anything_due()) save_view(name, ViewOf<T>::view(value));
   }
   // The same, and hands the value on: x = step.tap("relu1", relu(x));
@@ -72,6 +102,14 @@ class TORNASOLE_EXPORT StepScope {
   }
   template <Viewable T>
   void save_output(std::string_view module, const T& value) noexcept {
+    if (anything_due()) save_numbered(module, /*is_input=*/false, ViewOf<T>::view(value));
+  }
+  template <Viewable T>
+  void save_input(ModuleName& module, const T& value) noexcept {
+    if (anything_due()) save_numbered(module, /*is_input=*/true, ViewOf<T>::view(value));
+  }
+  template <Viewable T>
+  void save_output(ModuleName& module, const T& value) noexcept {
     if (anything_due()) save_numbered(module, /*is_input=*/false, ViewOf<T>::view(value));
   }
   // Whether anything can be saved in this step. False for most steps; asking costs nothing.
@@ -93,7 +131,9 @@ class TORNASOLE_EXPORT StepScope {
   friend class Hook;
   StepScope() = default;
   void save_view(std::string_view name, const TensorView& tensor) noexcept;
+  void save_view(TensorName& name, const TensorView& tensor) noexcept;
   void save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept;
+  void save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) noexcept;
 
   capture::HookState* state_ = nullptr;
   std::uint64_t due_set_ = 0;

@@ -122,6 +122,12 @@ void StepScope::save_numbered(std::string_view module, bool is_input, const Tens
   state_->save_numbered(serial_, module, is_input, tensor);
 }
 
+void StepScope::save_view(TensorName& name, const TensorView& tensor) noexcept { state_->save(serial_, name, tensor); }
+
+void StepScope::save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) noexcept {
+  state_->save_numbered(serial_, module, is_input, tensor);
+}
+
 bool StepScope::wants(std::string_view name) const noexcept { return due_ && state_->wants(serial_, name); }
 
 void Hook::set_mode(Mode mode) noexcept { state_->set_mode(mode); }

@@ -34,6 +34,7 @@ Status HookState::prepare_locked() {
 
 void HookState::precompute_locked() {
   due_sets_.clear();
+  saved_by_position_.assign(plan_->saved().size(), {});
   all_bits_.assign((plan_->saved().size() + 63) / 64, ~std::uint64_t{0});
   if (const std::size_t rest = plan_->saved().size() % 64; rest != 0) all_bits_.back() = (std::uint64_t{1} << rest) - 1;
   for (const Mode mode : kAllModes) {
@@ -157,7 +158,7 @@ bool HookState::start_step_locked() {
                           io_error("capture is off: {} could not be written to", writer_->store().description()));
     return false;
   }
-  writer_->push(StepStartJob{step_.id}, 0, /*wake=*/true);
+  writer_->push(StepStartJob{step_.id}, 0, JobQueue::Wake::kSoon);
   return true;
 }
 
@@ -196,7 +197,7 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
       } else {
         writer_->push(StepEndJob{step_.id, is_partial, step_.facts, std::move(step_.metrics),
                                  is_exported_ ? nullptr : export_collections_locked()},
-                      0, /*wake=*/true);
+                      0, JobQueue::Wake::kSoon);
         step_.is_handed_over = true;
       }
     }
@@ -207,7 +208,6 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
   }
   step_.held.clear();
   step_.held_bytes = 0;
-  step_.numbers.clear();
   step_.classes.clear();
   step_.non_finite.clear();
   step_.is_started = step_.is_lost = step_.is_handed_over = false;
@@ -383,7 +383,7 @@ void HookState::write_recorded_locked() {
     }
     if (step_.is_lost || config_.dry_run) continue;
     writer_->push(StepEndJob{step_.id, false, recorded.facts, {}, is_exported_ ? nullptr : export_collections_locked()},
-                  0, /*wake=*/true);
+                  0, JobQueue::Wake::kSoon);
   }
   step_ = OpenStep{};
   step_.id = ended;
