@@ -106,9 +106,13 @@ class Hook(BaseHook):
         The collections are created and included if need be. A value that is no array and cannot be made one is told of
         and left out.
         """
+        if not self._is_open:
+            return
         value = tensor_value.asnumpy() if isinstance(tensor_value, NDArray) else tensor_value
-        if self._is_open:
-            self._custom.append((tensor_name, value, collections_to_write))
+        array = self._as_array(tensor_name, value)
+        if array is not None:
+            names = self._name_in_collections(collections_to_write, tensor_name)
+            self._custom.append((tensor_name, array.copy() if hasattr(array, "copy") else array, names))
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Sets the mode of the steps to come; ends the open step if the mode changes. Counts nothing."""
@@ -126,8 +130,7 @@ class Hook(BaseHook):
         self._end_step()
         follows = ModeKeys.TRAIN if autograd.is_training() else ModeKeys.EVAL
         self._is_due = self._begin_step(follows if self._mode_follows_training else None)
-        for name, value, collections in self._taken_custom():
-            super().save_tensor(name, value, collections)
+        self._save_custom()
         if self._is_due:
             self._engine_hook.set_facts({"training": autograd.is_training(), "grad_enabled": autograd.is_recording()})
             self._tap_what_is_due()
@@ -178,9 +181,11 @@ class Hook(BaseHook):
         except Exception as error:  # a parameter without a value yet, among others
             self._note_failure(f"'{name}'", error)
 
-    def _taken_custom(self) -> List[Tuple[str, Any, Any]]:
-        taken, self._custom = self._custom, []
-        return taken
+    def _save_custom(self) -> None:
+        """What the user saved since the last step began belongs to the one that is open now."""
+        for name, array, collections in self._custom:
+            self._engine_hook.save_tensor(name, array, collections)
+        self._custom.clear()
 
     # ---- callbacks at blocks are there in steps that need them, and in no others
 
@@ -220,8 +225,7 @@ class Hook(BaseHook):
         What is left is written, then the end marker. Later calls are ignored with one warning.
         """
         if self._is_open:
-            for name, value, collections in self._taken_custom():
-                super().save_tensor(name, value, collections)
+            self._save_custom()
             self._end_step()
             self._is_open = False
             self._untap()
