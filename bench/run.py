@@ -267,6 +267,28 @@ class Runner:
             self.add(f"{name}, processor", f"{row['tornasole_cpu_us']:.3g} us", f"{row['smdebug_cpu_us']:.3g} us",
                      f"{row['cpu_ratio']:.1f} x", "8 x", row["cpu_ratio"] >= 8)
 
+    def python_rule(self, name):
+        """A rule written in Python over 1,000 steps of 24 gradients: fed by the engine, beside smdebug's loop."""
+        python = ROOT / ".venvs/torch/bin/python"
+        if not python.exists():
+            self.notes.append(f"{name}: there is no {python}; make env NAME=torch makes it")
+            return
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="trial-", dir=self.options.out) as directory:
+            path = directory + "/run"
+            if self.read_once(python, HERE / "rules_peer.py", "make", path) is None:
+                return
+            ours, peer = [], []
+            for _ in range(self.options.repeats):
+                ours.append(self.read_once(python, HERE / "rules_peer.py", "ours", path))
+                peer.append(self.read_once(self.options.python, HERE / "rules_peer.py", "peer", path))
+        ours, peer = ([answer for answer in answers if answer] for answers in (ours, peer))
+        if not ours or not peer:
+            return
+        if len({answer["met"] for answer in ours + peer}) > 1:
+            self.notes.append(f"{name}: the contenders found different numbers of things")
+        self.compare(name, ours, peer, "seconds", shown_time, 30)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -287,6 +309,7 @@ class Runner:
         yield "histogram, 10,000,000 floats", lambda job: self.reductions("histogram", 10_000_000, job, 10)
         yield "statistics at memory speed", lambda job: self.memory_speed()
         yield "statistics in a hook", lambda job: self.hook_share()
+        yield "a rule in Python, 1,000 steps x 24 gradients", self.python_rule
         yield "PyTorch", self.torch
 
 

@@ -17,6 +17,7 @@
 // end on one thread at a time. A hook belongs to the process that opened it: in a forked child it does nothing.
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -118,6 +119,9 @@ class TORNASOLE_EXPORT StepScope {
   // Two steps with the same number want the same tensors, so a caller need ask `wants` only once for each number. 0
   // when nothing is due.
   std::uint64_t due_set() const noexcept { return due_set_; }
+  // These collections are due in this step whatever their schedules say, as results of an epoch are; but not one that
+  // is not saved, or is switched off by end_step 0.
+  void make_due(std::span<const std::string_view> collections) noexcept;
   void end() noexcept;
   // The same for a step that was interrupted: it is published marked partial.
   void end_partial() noexcept;
@@ -281,6 +285,9 @@ class TORNASOLE_EXPORT Hook {
   std::vector<std::string> saved_collections() const;
   std::vector<std::string> due_collections() const;
 
+  // The first gradient tape of TensorFlow is entered: its weights, gradients and losses are told by name, so those
+  // collections get patterns for them.
+  void enter_tape();
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
 
@@ -291,6 +298,9 @@ class TORNASOLE_EXPORT Hook {
   std::vector<std::string> non_finite_tensors() const;
   // Somebody asked the training to stop (stop_request.json), seen at a saved step.
   bool stop_requested() const noexcept;
+  // Calls back from the writer thread after each step that is published, from now on; one listener, which is quick,
+  // calls no member of the hook, and may be called until the writer ends, which may be after `close`.
+  void on_publish(std::function<void()> listener);
 
   Mode mode() const noexcept;
   std::int64_t step() const noexcept;                // global; -1 before the first

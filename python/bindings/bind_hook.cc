@@ -25,6 +25,7 @@
 #include "bindings/options_of.h"
 #include "bindings/python_errors.h"
 #include "bindings/python_hook.h"
+#include "bindings/python_inprocess.h"
 #include "tornasole/hook.h"
 
 namespace tornasole::python {
@@ -95,6 +96,20 @@ PythonHook PythonHook::opened(Result<Hook> hook, const std::shared_ptr<LogQueue>
   return {value_of(std::move(hook)), log};
 }
 
+bool PythonHook::make_due(const std::vector<std::string>& collections) {
+  if (!step_) return false;
+  const std::vector<std::string_view> names(collections.begin(), collections.end());
+  step_->make_due(names);
+  settle();
+  return step_->anything_due();
+}
+
+void PythonHook::save_any(std::string_view name, nb::handle array) {
+  if (!anything_due()) return;
+  const AnyArray any(array);
+  step_->save(name, any.view());
+}
+
 // Pairs of a name and an array, in turn; those that no collection wants are not looked at.
 void PythonHook::save_many(nb::handle names, nb::handle arrays) {
   if (!anything_due()) return;
@@ -157,12 +172,15 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("end_step", &PythonHook::end_step, nb::arg("partial") = false)
       .def("anything_due", &PythonHook::anything_due)
       .def("due_set", &PythonHook::due_set, "The same for two steps that want the same tensors; 0 if nothing is due.")
+      .def("make_due", &PythonHook::make_due,
+           "These collections are due in the open step, whatever their schedules say; True if anything is.")
       .def("set_facts", [](PythonHook& self, nb::handle facts) { self.hook().set_facts(step_facts_of(facts)); })
       .def("set_usual_facts", &PythonHook::set_usual_facts, nb::arg("optimizer_step"), nb::arg("training"),
            nb::arg("grad_enabled"), "The facts that every step has, without a dict.")
       .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
       .def("wants", &PythonHook::wants, "Whether the tensor would be saved in the open step.")
       .def("save", &PythonHook::save<std::string_view>)
+      .def("save_any", &PythonHook::save_any, "Saves an array of numbers or of NumPy's texts in the open step.")
       .def("save_input", &PythonHook::save_input<std::string_view>)
       .def("save_output", &PythonHook::save_output<std::string_view>)
       .def("save_many", &PythonHook::save_many)
@@ -187,6 +205,7 @@ void bind_collections(nb::class_<PythonHook>& hook) {
       .def("set_collection",
            [](PythonHook& self, nb::handle config) { check(self.hook().set_collection(collection_config_of(config))); })
       .def("reset_collections", [](PythonHook& self) { check(self.hook().reset_collections()); })
+      .def("enter_tape", [](PythonHook& self) { self.hook().enter_tape(); })
       .def("include_collection", [](PythonHook& self, std::string_view name) { self.hook().include_collection(name); })
       .def("set_save_config",
            [](PythonHook& self, nb::handle config) { check(self.hook().set_save_config(save_config_of(config))); })
@@ -210,6 +229,13 @@ void bind_state(nb::class_<PythonHook>& hook) {
       .def_prop_ro("worker", [](PythonHook& self) { return self.hook().worker(); })
       .def_prop_ro("training_run", [](PythonHook& self) { return self.hook().training_run(); })
       .def("non_finite_tensors", [](PythonHook& self) { return self.hook().non_finite_tensors(); })
+      .def(
+          "start_rules",
+          [](PythonHook& self, nb::list rules, double poll_s, std::int64_t detail_steps, nb::object on_met) {
+            return start_rules(&self.hook(), std::move(rules), poll_s, detail_steps, std::move(on_met));
+          },
+          nb::keep_alive<0, 1>(), nb::arg("rules"), nb::arg("poll_s"), nb::arg("detail_steps"),
+          nb::arg("on_met").none())
       .def_prop_ro("stop_requested", [](PythonHook& self) { return self.hook().stop_requested(); })
       .def("set_worker",
            [](PythonHook& self, std::int64_t rank, std::int64_t size) { check(self.hook().set_worker(rank, size)); })

@@ -7,7 +7,6 @@
 
 #include "base/utf8.h"
 #include "cli/command_output.h"
-#include "cli/number_text.h"
 #include "cli/terminal_chart.h"
 #include "cli/text_width.h"
 #include "cli/trial_arguments.h"
@@ -23,49 +22,6 @@ struct CheckArguments : TrialArguments {
   StepRange range;
   bool is_short = false;
 };
-
-void write_optional(JsonWriter& json, std::optional<double> number) {
-  number ? write_number(json, *number) : static_cast<void>(json.null());
-}
-
-void write_texts(JsonWriter& json, const std::vector<std::string>& texts) {
-  json.begin_array();
-  for (const std::string& text : texts) json.value(text);
-  json.end_array();
-}
-
-void write_verdict(JsonWriter& json, const Verdict& verdict) {
-  json.begin_object().key("rule").value(verdict.rule).key("severity").value(severity_name(verdict.severity));
-  json.key("first_step").value(verdict.first_step).key("last_step").value(verdict.last_step);
-  json.key("mode").value(mode_name(verdict.mode)).key("tensors");
-  write_texts(json, verdict.tensors);
-  json.key("value");
-  write_optional(json, verdict.value);
-  json.key("threshold");
-  write_optional(json, verdict.threshold);
-  json.key("message").value(verdict.message).key("causes");
-  write_texts(json, verdict.causes);
-  json.key("advice");
-  write_texts(json, verdict.advice);
-  json.key("symptom_of");
-  verdict.symptom_of ? json.value(static_cast<std::int64_t>(*verdict.symptom_of)) : json.null();
-  json.end_object();
-}
-
-std::string report_json(const CheckReport& report) {
-  std::string text;
-  JsonWriter json(&text);
-  json.begin_object().key("verdicts").begin_array();
-  for (const Verdict& verdict : report.verdicts) write_verdict(json, verdict);
-  json.end_array().key("not_checked").begin_array();
-  for (const NotChecked& one : report.not_checked) {
-    json.begin_object().key("rule").value(one.rule).key("reason").value(one.reason).end_object();
-  }
-  json.end_array().key("checked");
-  write_texts(json, report.checked);
-  json.key("steps").value(report.steps).key("summary").value(report.summary).end_object();
-  return text + "\n";
-}
 
 Tone tone_of(Severity severity) {
   switch (severity) {
@@ -144,7 +100,7 @@ int check_run(const CheckArguments& arguments) {
   auto report = check(*trial, options);
   if (!report) return fail(report.error(), arguments.as_json);
   const int code = report->has_findings() ? kFound : kSound;
-  if (arguments.as_json) return answer(without_delete(report_json(*report)), code);
+  if (arguments.as_json) return answer(without_delete(report->to_json() + "\n"), code);
   return answer(report_text(*report, arguments, Terminal::of(stdout)), code);
 }
 

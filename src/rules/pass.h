@@ -26,6 +26,7 @@ class Pass {
 
   void add(NamedRule rule);
   Status run();
+  Result<bool> run_step(GlobalStep step);
   const std::string& ended_because() const noexcept { return ended_because_; }
   std::size_t size() const noexcept { return entries_.size(); }
   const RuleOutcome& outcome(std::size_t rule) const noexcept { return entries_[rule].outcome; }
@@ -40,7 +41,8 @@ class Pass {
   };
 
   bool has_stopped() const noexcept { return !ended_because_.empty(); }
-  Status look_at_known_steps();
+  void ask_needs();
+  Status look_at_known_steps(std::optional<std::int64_t> end_step);
   bool take(const SweptValue& swept);
   void finish_step();
   void look(Entry& entry, std::span<const std::vector<const StepTensor*>> matches);

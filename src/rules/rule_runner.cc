@@ -11,6 +11,7 @@ RuleRunner::~RuleRunner() = default;
 
 void RuleRunner::add(NamedRule rule) { pass_->add(std::move(rule)); }
 Status RuleRunner::run() { return pass_->run(); }
+Result<bool> RuleRunner::run_step(GlobalStep step) { return pass_->run_step(step); }
 const std::string& RuleRunner::ended_because() const noexcept { return pass_->ended_because(); }
 std::size_t RuleRunner::size() const noexcept { return pass_->size(); }
 const RuleOutcome& RuleRunner::outcome(std::size_t rule) const noexcept { return pass_->outcome(rule); }
