@@ -51,8 +51,14 @@ def _options(name: str) -> Dict[str, Any]:
 
 
 def _at(steps) -> SaveConfig:
-    """A schedule of these steps of the training alone."""
-    return SaveConfig(save_interval=_NEVER, start_step=1, save_steps=list(steps))
+    """A schedule of these steps of the training alone: evaluation counts its own."""
+    chosen = {ModeKeys.TRAIN: list(steps)}
+    return SaveConfig(
+        {
+            mode: SaveConfigMode(save_interval=_NEVER, start_step=1, save_steps=chosen.get(mode, []))
+            for mode in ModeKeys
+        }
+    )
 
 
 class StandardPreset:
