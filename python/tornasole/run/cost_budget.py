@@ -9,13 +9,28 @@ closer at the start, where trainings go wrong most.
 import math
 import statistics
 from collections import deque
-from typing import Deque, List, Optional
+from typing import Deque, Iterable, List, Optional
+
+from tornasole import SaveConfig, SaveConfigMode
+from tornasole.modes import ModeKeys
 
 BURST_STEPS = 3
 _GROWTH = 1.25  # of the distance between bursts, while the share would allow more
 _MAX_GAP = 2000
 _WARM_UP = 5  # steps in which caches fill and say nothing about cost
 _ALLOWANCE = 0.015  # seconds that bursts may take besides
+_NEVER = 10**15  # as an interval
+
+
+def training_schedule(steps: Iterable[int]) -> SaveConfig:
+    """A schedule of these steps of the training alone: evaluation counts its own."""
+    chosen = {ModeKeys.TRAIN: list(steps)}
+    return SaveConfig(
+        {
+            mode: SaveConfigMode(save_interval=_NEVER, start_step=1, save_steps=chosen.get(mode, []))
+            for mode in ModeKeys
+        }
+    )
 
 
 class CostBudget:

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional
 
 from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
 from tornasole.modes import ModeKeys
-from tornasole.run.cost_budget import CostBudget
+from tornasole.run.cost_budget import CostBudget, training_schedule
 from tornasole.tensorflow.tf_values import as_array
 
 BUDGET_SHARE = 0.03
@@ -68,7 +68,7 @@ class StandardPreset:
             self._schedule()
 
     def _schedule(self) -> None:
-        schedule = SaveConfig(save_interval=_NEVER, start_step=1, save_steps=self._budget.chosen())
+        schedule = training_schedule(self._budget.chosen())
         for name in _BUDGETED:
             self._hook.get_collection(name).save_config = schedule
 

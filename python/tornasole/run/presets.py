@@ -8,12 +8,11 @@ from typing import Any, Dict, Optional
 from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
 from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
-from tornasole.run.cost_budget import CostBudget
+from tornasole.run.cost_budget import CostBudget, training_schedule
 
 # Of the training's time: the preset in all, and what is set aside for what it does at each step.
 BUDGET_SHARE = 0.03
 _EACH_STEP_SHARE = 0.018
-_NEVER = 10**15  # as an interval: the collection's steps are chosen while the training runs
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 # What the preset ``standard`` keeps statistics of, at the steps the budget allows.
 _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
@@ -48,17 +47,6 @@ def _options(name: str) -> Dict[str, Any]:
         "save_all": True,
         "include_collections": ["optimizer_gradients", "optimizer_variables"],
     }
-
-
-def _at(steps) -> SaveConfig:
-    """A schedule of these steps of the training alone: evaluation counts its own."""
-    chosen = {ModeKeys.TRAIN: list(steps)}
-    return SaveConfig(
-        {
-            mode: SaveConfigMode(save_interval=_NEVER, start_step=1, save_steps=chosen.get(mode, []))
-            for mode in ModeKeys
-        }
-    )
 
 
 class StandardPreset:
@@ -104,7 +92,7 @@ class StandardPreset:
             self._schedule()
 
     def _schedule(self) -> None:
-        schedule = _at(self._budget.chosen())
+        schedule = training_schedule(self._budget.chosen())
         for name in _BUDGETED:
             self._hook.get_collection(name).save_config = schedule
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tornasole.run.cost_budget import BURST_STEPS, CostBudget
+from tornasole.modes import ModeKeys
+from tornasole.run.cost_budget import BURST_STEPS, CostBudget, training_schedule
 
 
 def simulate(plain_seconds, extra_seconds, steps, share=0.03, first_seconds=0.0):
@@ -84,3 +85,9 @@ def test_time_that_is_not_the_trainings_does_not_count():
         budget.begin(step, now)
         now += 0.01
     assert budget.burst_seconds() < 0.001
+
+
+def test_the_schedule_is_of_the_training_alone():
+    schedule = training_schedule([3, 4, 5])
+    due = {mode: [step for step in range(10) if schedule.should_save_step(mode, step)] for mode in ModeKeys}
+    assert due == {mode: [3, 4, 5] if mode is ModeKeys.TRAIN else [] for mode in ModeKeys}
