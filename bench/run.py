@@ -289,6 +289,24 @@ class Runner:
             self.notes.append(f"{name}: the contenders found different numbers of things")
         self.compare(name, ours, peer, "seconds", shown_time, 30)
 
+    def rules_inside(self, name):
+        """What rules inside a training add to a step, beside a hook that saves the same."""
+        python = ROOT / ".venvs/bench/bin/python"
+        if not python.exists():
+            self.notes.append(f"{name}: there is no {python}; make env NAME=bench makes it")
+            return
+        with tempfile.TemporaryDirectory() as directory:
+            out = directory + "/figures.json"
+            done = subprocess.run([python, HERE / "inside_bench.py", "--json", out], capture_output=True, text=True,
+                                  timeout=1800, env=self.environment, cwd=directory)
+            if done.returncode:
+                self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
+                return
+            for row in json.loads(pathlib.Path(out).read_text()):
+                share = row["training_thread_us"] / row["bare_us"]
+                self.add(f"{name}, {row['model']}", f"{row['training_thread_us']:+.3g} us", f"{row['bare_us']:.3g} us",
+                         f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -310,6 +328,7 @@ class Runner:
         yield "statistics at memory speed", lambda job: self.memory_speed()
         yield "statistics in a hook", lambda job: self.hook_share()
         yield "a rule in Python, 1,000 steps x 24 gradients", self.python_rule
+        yield "rules inside a training", self.rules_inside
         yield "PyTorch", self.torch
 
 

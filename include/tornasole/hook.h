@@ -301,6 +301,8 @@ class TORNASOLE_EXPORT Hook {
   // Calls back from the writer thread after each step that is published, from now on; one listener, which is quick,
   // calls no member of the hook, and may be called until the writer ends, which may be after `close`.
   void on_publish(std::function<void()> listener);
+  // To the log of the hook, for what works beside it. A text repeated more than three times is left out.
+  void log(LogLevel level, std::string_view message) const noexcept;
 
   Mode mode() const noexcept;
   std::int64_t step() const noexcept;                // global; -1 before the first

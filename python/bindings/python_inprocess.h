@@ -14,6 +14,8 @@ namespace tornasole::python {
 class PythonInProcess {
  public:
   explicit PythonInProcess(InProcessRules rules) : rules_(std::move(rules)) {}
+  PythonInProcess(PythonInProcess&&) noexcept = default;
+  ~PythonInProcess() { stop(); }
 
   // Waits, without the interpreter lock: a callback may need it.
   void stop();

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 from tornasole import _engine
@@ -23,9 +22,9 @@ def check(
     :param first_step: with ``end_step``: only global steps from one up to, not including, the other
 
     The report has ``verdicts`` (each with ``rule``, ``severity``, ``first_step``, ``last_step``, ``mode``, ``tensors``,
-    ``value``, ``threshold``, ``message``, ``causes``, ``advice``, ``evidence``, ``symptom_of``), ``not_checked`` (``rule``
-    and ``reason``), ``checked``, ``steps``, ``summary``, ``has_findings`` and ``to_json()``; in a notebook it shows
-    itself. A rule that does not exist is a ValueError that names those that do. The run is never changed.
+    ``value``, ``threshold``, ``message``, ``causes``, ``advice``, ``evidence``, ``symptom_of``), ``not_checked``
+    (``rule`` and ``reason``), ``checked``, ``steps``, ``summary``, ``has_findings`` and ``to_json()``; in a notebook it
+    shows itself. A rule that does not exist is a ValueError that names those that do. The run is never changed.
     """
     from tornasole.rules.builtin import _as_trial
 
@@ -35,6 +34,8 @@ def check(
 
 def report_html(report) -> str:
     """What a notebook shows of a report. Everything is escaped: names may hold anything."""
+    from html import escape
+
     parts = [f"<p><b>{escape(report.summary)}</b></p>"]
     for verdict in report.verdicts:
         steps = f"steps {verdict.first_step} to {verdict.last_step}"

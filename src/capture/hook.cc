@@ -154,6 +154,7 @@ void Hook::enter_tape() { state_->enter_tape(); }
 void Hook::describe_model(const ModelDescription& model) noexcept { state_->describe_model(model); }
 void Hook::set_facts(const StepFacts& facts) noexcept { state_->set_facts(facts); }
 void Hook::on_publish(std::function<void()> listener) { state_->on_publish(std::move(listener)); }
+void Hook::log(LogLevel level, std::string_view message) const noexcept { state_->log(level, message); }
 void Hook::dump_flight_recorder() noexcept { state_->dump_flight_recorder(); }
 
 // ---- collections

@@ -27,7 +27,6 @@ RuleThread::RuleThread(Hook* hook, std::vector<InProcessRule> rules, InProcessOp
     : rules_(std::move(rules)),
       options_(std::move(options)),
       path_(hook->out_dir()),
-      log_(hook->options().log),
       has_recorder_(hook->options().flight_recorder_steps.value_or(0) > 0),
       pid_(getpid()),
       hook_(hook) {
@@ -47,11 +46,11 @@ void RuleThread::note_published() noexcept {
     }
     if (starts) std::thread([self = shared_from_this()] { self->run(); }).detach();
     changed_.notify_all();
-  } catch (const std::exception& error) {
-    // No thread is to be had: the training goes on without rules.
+  } catch (const std::exception&) {
+    // No thread is to be had: the training goes on without rules, and their outcomes say so.
     const std::lock_guard lock(mutex_);
     is_done_ = true;
-    log(LogLevel::kWarning, fmt::format("rules inside the training do not run: {}", error.what()));
+    for (RuleOutcome& outcome : outcomes_) outcome.error = runtime_error("no thread could be started for the rules");
   }
 }
 
@@ -73,16 +72,18 @@ std::vector<RuleOutcome> RuleThread::outcomes() const {
   return outcomes_;
 }
 
-void RuleThread::log(LogLevel level, const std::string& message) const {
-  if (log_) log_(level, message);
+void RuleThread::warn(const std::string& message) noexcept {
+  const std::lock_guard lock(hook_mutex_);
+  if (hook_ != nullptr) hook_->log(LogLevel::kWarning, message);
 }
 
 void RuleThread::run() noexcept {
   try {
     lower_priority();
     work();
-  } catch (const std::exception& error) {
-    log(LogLevel::kWarning, fmt::format("rules inside the training have ended: {}", error.what()));
+  } catch (...) {
+    // A callback of the user, or no memory: the training goes on without rules.
+    warn("rules inside the training have ended: " + error_from_current_exception().message);
   }
   runner_.reset();
   trial_.reset();
@@ -96,7 +97,7 @@ void RuleThread::work() {
     const Status looked = look();
     keep_outcomes();
     if (!looked && looked.error().code != ErrorCode::kNotYet) {
-      log(LogLevel::kWarning, fmt::format("rules inside the training have ended: {}", looked.error().message));
+      warn(fmt::format("rules inside the training have ended: {}", looked.error().message));
       return;
     }
   }
@@ -153,8 +154,7 @@ void RuleThread::keep_outcomes() {
 
 void RuleThread::act(const RuleOutcome& rule, const Violation& newest) {
   if (warned_.insert(rule.name).second) {
-    log(LogLevel::kWarning,
-        fmt::format("rule {} at step {}: {}", rule.name, newest.global_step.number, newest.message));
+    warn(fmt::format("rule {} at step {}: {}", rule.name, newest.global_step.number, newest.message));
     look_closer(rule, newest);
   }
   if (options_.on_met) options_.on_met(rule, newest);
@@ -188,8 +188,8 @@ void RuleThread::save_detail(Hook& hook, const RuleOutcome& rule, const Violatio
   schedule.modes[newest.step.mode] =
       SaveConfigMode{.save_interval = 1, .start_step = next, .end_step = next + options_.detail_steps};
   if (const Status set = hook.set_collection(config); !set) {
-    log(LogLevel::kWarning,
-        fmt::format("rule {}: its tensors are not saved whole: {}", rule.name, set.error().message));
+    hook.log(LogLevel::kWarning,
+             fmt::format("rule {}: its tensors are not saved whole: {}", rule.name, set.error().message));
     return;
   }
   hook.include_collection(config.name);

@@ -56,13 +56,12 @@ class RuleThread : public std::enable_shared_from_this<RuleThread> {
   // While what the finding is about is still at hand: whole tensors, the steps before.
   void look_closer(const RuleOutcome& rule, const Violation& newest);
   void save_detail(Hook& hook, const RuleOutcome& rule, const Violation& newest);
-  void log(LogLevel level, const std::string& message) const;
+  void warn(const std::string& message) noexcept;
 
   // constant
   const std::vector<InProcessRule> rules_;
   const InProcessOptions options_;
   const std::string path_;
-  const LogHook log_;
   const bool has_recorder_;
   const pid_t pid_;
 

@@ -184,7 +184,9 @@ TEST_F(InProcessRulesTest, WhatCannotRunIsRefused) {
       {"a statistic that is not derived", {.rule = "SilentOptimizer"}, "'hash'"},
       {"another run", {.rule = "SimilarAcrossRuns"}, "other trials"},
   };
+  const std::filesystem::path root = path_;
   for (const auto& c : kCases) {
+    path_ = root / c.what;
     Hook hook = open(options());
     const auto before = hook.saved_collections();
     const auto started = InProcessRules::start(&hook, {c.rule});
@@ -192,14 +194,17 @@ TEST_F(InProcessRulesTest, WhatCannotRunIsRefused) {
     EXPECT_THAT(started.error().message, HasSubstr(c.message)) << c.what;
     EXPECT_EQ(hook.saved_collections(), before) << c.what;
   }
+  path_ = root / "dry";
   HookOptions dry = options();
   dry.dry_run = true;
   Hook hook = open(std::move(dry));
   EXPECT_FALSE(InProcessRules::start(&hook, {{.rule = "VanishingGradient"}}).ok());
+  path_ = root / "late";
   Hook late = open(options());
   train(late, 1, 1.0F);
   EXPECT_THAT(InProcessRules::start(&late, {{.rule = "VanishingGradient"}}).error().message,
               HasSubstr("before the first step"));
+  path_ = root;
 }
 
 TEST_F(InProcessRulesTest, LossesAndEverythingMayBeWatched) {
@@ -234,6 +239,19 @@ TEST_F(InProcessRulesTest, AForkedChildHasNoneAndLeavesAtOnce) {
   EXPECT_TRUE(hook.close().ok());
   rules.stop();
   EXPECT_EQ(rules.outcomes()[0].steps_met, (std::vector<std::int64_t>{2}));
+}
+
+TEST_F(InProcessRulesTest, ACallbackThatThrowsEndsTheRulesAlone) {
+  Hook hook = open(options());
+  InProcessRules rules =
+      start(hook, {{.rule = "VanishingGradient"}},
+            {.poll_s = 0.01, .on_met = [](const RuleOutcome&, const Violation&) { throw std::runtime_error("mine"); }});
+  train(hook, 1, 1e-9F);
+  EXPECT_TRUE(wait_for([&] { return std::ranges::count(log(), "rules inside the training have ended: mine") == 1; }));
+  train(hook, 2, 1e-9F, 1);
+  EXPECT_TRUE(hook.close().ok());
+  rules.stop();
+  EXPECT_EQ(trial().steps().size(), 3U);
 }
 
 TEST_F(InProcessRulesTest, NothingIsStartedForARunThatSavesNothing) {

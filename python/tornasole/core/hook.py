@@ -39,9 +39,10 @@ class BaseHook:
     ``capture_functional``, ``stable_names``.
 
     ``rules`` run inside the training, on a thread of low priority: names of built-in rules, or what
-    :mod:`tornasole.rules.configs` makes. The hook saves what they need besides. When a condition is met first, a warning
-    is logged and the tensors it is about are saved whole for ``rule_detail_steps`` (3) steps; ``on_rule(name, finding)``
-    is called each time, on that thread. They look at new steps at most every ``rule_poll`` (0.5) seconds.
+    :mod:`tornasole.rules.configs` makes. The hook saves what they need besides. When a condition is met first, a
+    warning is logged and the tensors it is about are saved whole for ``rule_detail_steps`` (3) steps;
+    ``on_rule(name, finding)`` is called each time, on that thread. They look at new steps at most every ``rule_poll``
+    (0.5) seconds.
 
     A new hook is the one that ``get_hook()`` returns. It belongs to the process that built it: in a forked child it
     does nothing, and a pickled or copied hook is an empty object.
@@ -111,8 +112,7 @@ class BaseHook:
         if rules:
             from tornasole.core.hook_rules import HookRules
 
-            poll, detail = (0.5 if rule_poll is None else rule_poll), (3 if rule_detail_steps is None else rule_detail_steps)
-            self._rules = HookRules(self._engine_hook, rules, on_rule, poll, detail)
+            self._rules = HookRules(self._engine_hook, rules, on_rule, rule_poll, rule_detail_steps)
 
     @staticmethod
     def _checked_save_config(save_config: Any) -> SaveConfig | None:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import atexit
+import os
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tornasole.exceptions import SMDebugTypeError
+
+_POLL_SECONDS = 0.5
+_DETAIL_STEPS = 3
 
 
 class HookRules:
     """The rules of a hook while they run, on a thread of the engine."""
 
-    def __init__(self, engine_hook: Any, rules: Iterable[Any], on_rule: Any, poll: float, detail_steps: int) -> None:
-        wanted = [_plain(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
+    def __init__(
+        self, engine_hook: Any, rules: Iterable[Any], on_rule: Any, poll: float | None, detail_steps: int | None
+    ) -> None:
+        given = [rules] if isinstance(rules, str) else list(rules)
+        wanted = [_plain(rule) for rule in given]
         if on_rule is not None and not callable(on_rule):
             raise SMDebugTypeError(f"on_rule is a function of a rule's name and a finding, not {on_rule!r}")
-        self._engine = engine_hook.start_rules(wanted, float(poll), int(detail_steps), on_rule)
+        poll = _POLL_SECONDS if poll is None else float(poll)
+        detail_steps = _DETAIL_STEPS if detail_steps is None else int(detail_steps)
+        callback = _with_actions(given, engine_hook.out_dir, on_rule)
+        self._engine = engine_hook.start_rules(wanted, poll, detail_steps, callback)
         # A callback of Python must not be called while the interpreter ends.
         atexit.register(_stop, weakref.ref(self))
 
@@ -47,6 +57,32 @@ def _stop(reference: weakref.ref) -> None:
         rules.stop()
 
 
+class _Run(NamedTuple):
+    """What actions know of the run."""
+
+    name: str
+    path: str
+
+
+def _with_actions(rules: list[Any], out_dir: str, on_rule: Any) -> Any:
+    """The callback, after the actions that rules were given; None if there is nothing to do."""
+    texts = {rule.name: rule.actions for rule in rules if not isinstance(rule, str) and rule.actions}
+    if not texts:
+        return on_rule
+    from tornasole.rules.action import Actions
+
+    run = _Run(os.path.basename(os.path.normpath(out_dir)), out_dir)
+    actions = {name: Actions(text, rule_name=name, trial=run) for name, text in texts.items()}
+
+    def act(name: str, finding: dict[str, Any]) -> None:
+        if name in actions:
+            actions[name].invoke(finding["message"], step=finding["step"])
+        if on_rule is not None:
+            on_rule(name, finding)
+
+    return act
+
+
 def _plain(rule: Any) -> tuple[str, str, dict[str, str]]:
     """(rule, name of its report, parameters)"""
     if isinstance(rule, str):
@@ -55,6 +91,5 @@ def _plain(rule: Any) -> tuple[str, str, dict[str, str]]:
 
     if isinstance(rule, RuleConfiguration):
         return rule.rule, rule.name, dict(rule.parameters)
-    raise SMDebugTypeError(
-        f"{rule!r} cannot run inside the training; allowed: names of built-in rules, and what tornasole.rules.configs makes"
-    )
+    allowed = "names of built-in rules, and what tornasole.rules.configs makes"
+    raise SMDebugTypeError(f"{rule!r} cannot run inside the training; allowed: {allowed}")

@@ -5,7 +5,8 @@
 '1e-06'
 
 A configuration is handed to :func:`tornasole.rules.run_rules`, to the ``rules`` of a hook, or written as JSON for
-``tornasole rule --config``. The functions are made from :func:`tornasole.rules.builtin_rules`; :func:`names` lists them.
+``tornasole rule --config``. The functions are made from :func:`tornasole.rules.builtin_rules`; :func:`names` lists
+them.
 """
 
 from __future__ import annotations

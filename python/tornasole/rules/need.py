@@ -17,8 +17,8 @@ class Need:
     none of the three every tensor. ``or_everything`` means every tensor, where the trial has none of them. Never those
     with any of ``exclude_regex`` in their name, and only those for which ``choose(name)``, if given, is true.
 
-    What: ``stats`` by name ("abs_mean", "l2", "nan"): the stored reduction, else computed from the value. ``value``: the
-    value itself. ``reductions_without_value``: every stored reduction of tensors whose value was not saved.
+    What: ``stats`` by name ("abs_mean", "l2", "nan"): the stored reduction, else computed from the value. ``value``:
+    the value itself. ``reductions_without_value``: every stored reduction of tensors whose value was not saved.
     ``derived``: statistics such as "counts" or "unit_activity", stored or computed.
 
     >>> Need(collections="gradients", stats=["abs_mean"]).stats

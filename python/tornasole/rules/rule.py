@@ -103,7 +103,7 @@ class Rule(ABC):
 
         :param step: ``step.tensors(need=0)`` are the tensors that match a need, each with ``name``, ``worker``,
             ``tensor["abs_mean"]`` and so on for its statistics, ``value``, ``reductions``, ``derived(statistic)`` and
-            ``scalar``; ``step.global_step``, ``step.mode``, ``step.mode_step`` and ``step.facts()`` say which step it is
+            ``scalar``; ``step.global_step``, ``step.mode``, ``step.mode_step`` and ``step.facts()`` say which it is
         :param findings: ``findings.add(tensor, value, threshold, message)``: the condition is met;
             ``findings.count_datapoint()`` and ``findings.skip(reason)`` count what was looked at, and what could not be
         """

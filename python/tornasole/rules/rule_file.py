@@ -46,7 +46,7 @@ def load_rule(path: str, name: str | None = None) -> type[Rule]:
 
 
 def make_from_file(path: str, name: str | None, base_trial, parameters: dict[str, str], action_str="", others=None):
-    """A rule of a file, with its parameters as texts; a parameter it does not have is an error that names those it has."""
+    """A rule of a file, with its parameters as texts. One it does not have is an error that names those it has."""
     rule = load_rule(path, name)
     takes = inspect.signature(rule.__init__).parameters
     own = [one for one in takes if one not in ("self", "base_trial", "action_str", "other_trials")]

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--report", metavar="FILE", help="the report is written there")
     parser.add_argument("--follow", action=argparse.BooleanOptionalAction, default=None, help="wait for steps to come")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="without a sign of life (300)")
-    parser.add_argument("--raise-rule-eval-cond-exception", action="store_true", help="end at the first step that is met")
+    parser.add_argument("--raise-rule-eval-cond-exception", action="store_true", help="end at the first that is met")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     return parser
 
@@ -124,7 +124,8 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace, parameter
     bounds = (options.start_step, options.end_step)
     opening = dict(range_steps=None if bounds == (None, None) else bounds, on_damage="skip", timeout=options.timeout)
     trial = create_trial(path, **opening)
-    others = [create_trial(other.strip(), **opening) for other in (options.other_trials or "").split(",") if other.strip()]
+    paths = [path.strip() for path in (options.other_trials or "").split(",")]
+    others = [create_trial(path, **opening) for path in paths if path]
     rule = make_from_file(
         options.rule_file, options.rule_name or options.rule, trial, parameters, options.actions, others or None
     )

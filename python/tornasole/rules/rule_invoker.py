@@ -68,13 +68,14 @@ def _write_status(rule_obj, report_dir: str, status: str, details: str = "") -> 
 
 def _run(rule_obj, start_step: int | None, end_step: int | None, raise_eval_cond: bool) -> RuleRun:
     logger = logging.getLogger("tornasole")
+    name = type(rule_obj).__name__
     step = 0 if start_step is None else start_step
-    logger.info("rule %s starts at step %s", rule_obj.rule_name, step)
+    logger.info("rule %s starts at step %s", name, step)
     if getattr(rule_obj, "_is_fed", False):
         run = _run_in_a_pass(rule_obj, step, end_step, raise_eval_cond)
     else:
-        run = ask_each_step(rule_obj, step, end_step, RuleRun(type(rule_obj).__name__), raise_eval_cond)
-    logger.info("rule %s ended: %s", rule_obj.rule_name, run.ended_because)
+        run = ask_each_step(rule_obj, step, end_step, RuleRun(name), raise_eval_cond)
+    logger.info("rule %s ended: %s", name, run.ended_because)
     return run
 
 

@@ -64,6 +64,29 @@ def test_a_callback_while_the_training_runs(tmp_path):
     assert whole and len(whole) <= 6 and min(whole) >= 1
 
 
+def test_a_rule_may_ask_the_training_to_stop(tmp_path):
+    stop = {"name": "stoptraining", "training_job_prefix": ""}
+    told = []
+    hook = BaseHook(
+        str(tmp_path / "run"),
+        save_config=EVERY_STEP,
+        rules=[configs.vanishing_gradient(actions=stop)],
+        on_rule=lambda name, finding: told.append(name),
+        rule_poll=0.01,
+    )
+    assert not hook.stop_requested
+    train(hook, [1e-9])
+    assert wait_for(lambda: told) == ["VanishingGradient"]
+    assert (tmp_path / "run" / "stop_request.json").exists()
+
+    def is_stopped():
+        train(hook, [1.0])
+        return hook.stop_requested
+
+    assert wait_for(is_stopped)
+    hook.close()
+
+
 def test_what_the_hook_saves_stays_visible(tmp_path):
     hook = BaseHook(
         str(tmp_path / "run"),
@@ -138,9 +161,8 @@ for step in range(3):
 def test_a_program_that_ends_without_a_word(tmp_path):
     told = tmp_path / "told"
     command = f'exec "$0" -c "$1" "$2" 3> "{told}"'
-    done = subprocess.run(
-        ["sh", "-c", command, sys.executable, PROGRAM, str(tmp_path / "run")], capture_output=True, text=True, timeout=60
-    )
+    shell = ["sh", "-c", command, sys.executable, PROGRAM, str(tmp_path / "run")]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert told.read_text().splitlines() == ["told 0", "told 1", "told 2"]
 

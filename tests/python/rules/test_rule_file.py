@@ -119,7 +119,8 @@ def test_the_command(file, vanishing, tmp_path):
     assert "SmallGradient: condition met at 3 steps, 3 steps looked at" in out and "steps    0, 1, 2" in out
     assert "is small-" in out and out.endswith("ended: end_step\n")
     assert json.loads(report.read_text())["RuleTriggered"] == 3
-    code, out, _ = tornasole("rule", vanishing.path, "small_gradient", f"--rule-file={file}", "--threshold", "-1", "--json")
+    arguments = ("small_gradient", f"--rule-file={file}", "--threshold", "-1", "--json")
+    code, out, _ = tornasole("rule", vanishing.path, *arguments)
     content = json.loads(out)
     assert (code, content["name"], content["steps_met"], content["steps_evaluated"]) == (0, "SmallGradient", [], 12)
     code, out, _ = tornasole("rule", vanishing.path, "OldStyle", "--rule-file", file, "--limit=0", "--end-step", "4")
