@@ -119,6 +119,9 @@ class TORNASOLE_EXPORT StepScope {
   // Two steps with the same number want the same tensors, so a caller need ask `wants` only once for each number. 0
   // when nothing is due.
   std::uint64_t due_set() const noexcept { return due_set_; }
+  // These collections are due in this step whatever their schedules say, as results of an epoch are; but not one that
+  // is not saved, or is switched off by end_step 0.
+  void make_due(std::span<const std::string_view> collections) noexcept;
   void end() noexcept;
   // The same for a step that was interrupted: it is published marked partial.
   void end_partial() noexcept;
@@ -282,6 +285,9 @@ class TORNASOLE_EXPORT Hook {
   std::vector<std::string> saved_collections() const;
   std::vector<std::string> due_collections() const;
 
+  // The first gradient tape of TensorFlow is entered: its weights, gradients and losses are told by name, so those
+  // collections get patterns for them.
+  void enter_tape();
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
 

@@ -96,6 +96,14 @@ PythonHook PythonHook::opened(Result<Hook> hook, const std::shared_ptr<LogQueue>
   return {value_of(std::move(hook)), log};
 }
 
+bool PythonHook::make_due(const std::vector<std::string>& collections) {
+  if (!step_) return false;
+  const std::vector<std::string_view> names(collections.begin(), collections.end());
+  step_->make_due(names);
+  settle();
+  return step_->anything_due();
+}
+
 void PythonHook::save_any(std::string_view name, nb::handle array) {
   if (!anything_due()) return;
   const AnyArray any(array);
@@ -164,6 +172,8 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("end_step", &PythonHook::end_step, nb::arg("partial") = false)
       .def("anything_due", &PythonHook::anything_due)
       .def("due_set", &PythonHook::due_set, "The same for two steps that want the same tensors; 0 if nothing is due.")
+      .def("make_due", &PythonHook::make_due,
+           "These collections are due in the open step, whatever their schedules say; True if anything is.")
       .def("set_facts", [](PythonHook& self, nb::handle facts) { self.hook().set_facts(step_facts_of(facts)); })
       .def("set_usual_facts", &PythonHook::set_usual_facts, nb::arg("optimizer_step"), nb::arg("training"),
            nb::arg("grad_enabled"), "The facts that every step has, without a dict.")
@@ -195,6 +205,7 @@ void bind_collections(nb::class_<PythonHook>& hook) {
       .def("set_collection",
            [](PythonHook& self, nb::handle config) { check(self.hook().set_collection(collection_config_of(config))); })
       .def("reset_collections", [](PythonHook& self) { check(self.hook().reset_collections()); })
+      .def("enter_tape", [](PythonHook& self) { self.hook().enter_tape(); })
       .def("include_collection", [](PythonHook& self, std::string_view name) { self.hook().include_collection(name); })
       .def("set_save_config",
            [](PythonHook& self, nb::handle config) { check(self.hook().set_save_config(save_config_of(config))); })

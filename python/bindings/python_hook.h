@@ -51,6 +51,8 @@ class PythonHook {
   void set_usual_facts(std::int64_t optimizer_step, bool training, bool grad_enabled) {
     hook_.set_facts({.optimizer_step = optimizer_step, .training = training, .grad_enabled = grad_enabled});
   }
+  // Whether anything can be saved in the step with these collections.
+  bool make_due(const std::vector<std::string>& collections);
   std::uint64_t due_set() const noexcept { return step_ ? step_->due_set() : 0; }
   bool wants(std::string_view name) const noexcept { return step_ && step_->anything_due() && step_->wants(name); }
 

@@ -74,6 +74,8 @@ class HookState {
     std::uint64_t due_set = 0;  // see StepScope::due_set
   };
   Begun begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
+  // See StepScope::make_due; a serial of 0 if the step is open no more.
+  Begun make_due(std::uint64_t serial, std::span<const std::string_view> collections) noexcept;
   void end_step(std::uint64_t serial, bool is_partial) noexcept;
   void set_mode(Mode mode) noexcept;
   Status prepare();
@@ -94,6 +96,7 @@ class HookState {
   Status set_collection(const CollectionConfig& config);
   Result<CollectionConfig> collection_config(std::string_view name);
   Status reset_collections();
+  void enter_tape();
   void include_collection(std::string_view name);
   Status set_save_config(const SaveConfig& config);
   Status set_reduction_config(const ReductionConfig& config);

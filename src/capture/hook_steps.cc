@@ -82,6 +82,30 @@ HookState::Begun HookState::begin_step(std::optional<Mode> mode, std::optional<s
   return begun;
 }
 
+HookState::Begun HookState::make_due(std::uint64_t serial, std::span<const std::string_view> collections) noexcept {
+  Begun begun;
+  guarded("make_due", [&] {
+    const std::lock_guard lock(mutex_);
+    if (step_.id.serial != serial || !step_.is_open || !is_writer_ || !plan_ || has_bad_plan_) return;
+    // Of a step with nothing due only the number is worked out when it is opened.
+    if (!step_.has_due) step_.due.assign(all_bits_.size(), 0);
+    if (!step_.has_watch) step_.watching.assign(all_bits_.size(), 0);
+    step_.triggered.resize(all_bits_.size(), 0);
+    const std::vector<const plan::Collection*>& saved = plan_->saved();
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      if (std::ranges::find(collections, std::string_view(saved[i]->name)) == collections.end()) continue;
+      const auto& schedule = saved[i]->schedules[mode_index(step_.id.mode)];
+      if (schedule && schedule->end_step && *schedule->end_step <= 0) continue;
+      step_.due[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+    step_.has_due = plan::any(step_.due);
+    const bool is_due = step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep;
+    if (is_due) step_.due_set = find_due_set_locked();
+    begun = {step_.id, is_due, is_due ? step_.due_set : 0};
+  });
+  return begun;
+}
+
 void HookState::count_step_locked(Mode mode, std::optional<std::int64_t> at) {
   std::int64_t& of_mode = mode_steps_[mode_index(mode)];
   if (at) {
