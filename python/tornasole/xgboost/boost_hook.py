@@ -150,6 +150,7 @@ class Hook(BaseHook, _TrainingCallback):
             self._first_round = self._last_round + 1 if self._last_round >= 0 else rounds_of(model)
             self._booster_kind = None
             self._roles = roles_of_evaluation_sets()
+            self._groups_by_due_set.clear()  # other data has other names
         return model
 
     @guarded(neutral=False)
@@ -177,9 +178,9 @@ class Hook(BaseHook, _TrainingCallback):
     # ---- a round
 
     def _after_round(self, model, step: int, scores: Callable[[], List[Tuple[str, tuple]]]) -> bool:
+        self._last_round = step
         if not self._begin_step_at(step):
             return self.stop_requested
-        self._last_round = step
         if self._roles is not None:
             # Not before something is saved: only then the process knows which worker it is.
             self._engine_hook.describe_model({"data": self._roles, "versions": {"xgboost": xgboost.__version__}})
@@ -187,7 +188,8 @@ class Hook(BaseHook, _TrainingCallback):
         try:
             groups = self._groups(model, scores)
             for name in _GROUPS:
-                if name in groups:
+                is_done = name == CollectionKeys.LOSSES and CollectionKeys.METRICS in groups  # losses are metrics
+                if name in groups and not is_done:
                     try:
                         _GROUPS[name](self, model, step, scores)
                     except Exception as error:
