@@ -139,11 +139,13 @@ class CollectionManager:
 
 
 def collection_manager_of(framework: str, collection_class: type[Collection] = Collection):
-    """What a framework calls ``CollectionManager``: a function that makes one, with ``load`` and ``load_from_string``."""
+    """What a framework calls ``CollectionManager``: a function that makes one, with ``load``, ``load_from_string``."""
 
     def make(create_default: bool = True) -> CollectionManager:
         """The collections of a hook: the built-in ones, or none."""
-        return CollectionManager.for_framework(framework, "", collection_class) if create_default else CollectionManager()
+        if not create_default:
+            return CollectionManager()
+        return CollectionManager.for_framework(framework, "", collection_class)
 
     make.load = lambda filename: CollectionManager.load(filename, collection_class)  # type: ignore[attr-defined]
     make.load_from_string = lambda text: CollectionManager.load_from_string(  # type: ignore[attr-defined]

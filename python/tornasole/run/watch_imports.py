@@ -4,7 +4,7 @@ import importlib.abc
 import importlib.util
 import os
 import sys
-from typing import Callable, Dict
+from typing import Callable, Dict, Set
 
 from tornasole.run import CONFIG_VARIABLES, PRESET_VARIABLE
 
@@ -21,7 +21,17 @@ def _attach_boost() -> None:
     attach()
 
 
-_ATTACHMENTS: Dict[str, Callable[[], None]] = {"torch": _attach_torch, "xgboost": _attach_boost}
+def _attach_gluon() -> None:
+    from tornasole.run.gluon_attachment import attach
+
+    attach()
+
+
+_ATTACHMENTS: Dict[str, Callable[[], None]] = {
+    "torch": _attach_torch,
+    "xgboost": _attach_boost,
+    "mxnet": _attach_gluon,
+}
 
 
 class _Loader(importlib.abc.Loader):
@@ -46,14 +56,17 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self) -> None:
+        self._seen: Set[str] = set()
+
     def find_spec(self, name, path=None, target=None):
         attach = _ATTACHMENTS.get(name)
-        if attach is None:
+        if attach is None or name in self._seen:
             return None
-        sys.meta_path.remove(self)  # looks once: what the others find is wrapped
+        self._seen.add(name)  # looks once for each: what the others find is wrapped
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)
+            self._seen.discard(name)
             return None
         spec.loader = _Loader(spec.loader, attach)
         return spec

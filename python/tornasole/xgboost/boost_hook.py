@@ -73,6 +73,7 @@ class Hook(BaseHook, _TrainingCallback):
     hyperparameters: Optional[Dict[str, Any]] = None
     _train_data: Optional[DMatrix] = None
     _validation_data: Optional[DMatrix] = None
+    _roles: Optional[Dict[str, str]] = None  # of the evaluation sets, until they are told
     _first_round = 0
     _last_round = -1
 
@@ -148,8 +149,8 @@ class Hook(BaseHook, _TrainingCallback):
         if self._engine_hook is not None:
             self._first_round = self._last_round + 1 if self._last_round >= 0 else rounds_of(model)
             self._booster_kind = None
-            roles = roles_of_evaluation_sets()
-            self._engine_hook.describe_model({"data": roles, "versions": {"xgboost": xgboost.__version__}})
+            self._roles = roles_of_evaluation_sets()
+            self._groups_by_due_set.clear()  # other data has other names
         return model
 
     @guarded(neutral=False)
@@ -177,13 +178,18 @@ class Hook(BaseHook, _TrainingCallback):
     # ---- a round
 
     def _after_round(self, model, step: int, scores: Callable[[], List[Tuple[str, tuple]]]) -> bool:
+        self._last_round = step
         if not self._begin_step_at(step):
             return self.stop_requested
-        self._last_round = step
+        if self._roles is not None:
+            # Not before something is saved: only then the process knows which worker it is.
+            self._engine_hook.describe_model({"data": self._roles, "versions": {"xgboost": xgboost.__version__}})
+            self._roles = None
         try:
             groups = self._groups(model, scores)
             for name in _GROUPS:
-                if name in groups:
+                is_done = name == CollectionKeys.LOSSES and CollectionKeys.METRICS in groups  # losses are metrics
+                if name in groups and not is_done:
                     try:
                         _GROUPS[name](self, model, step, scores)
                     except Exception as error:

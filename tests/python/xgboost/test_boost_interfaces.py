@@ -85,12 +85,13 @@ def test_rounds_count_on_when_a_model_is_trained_further(tmp_path):
     assert booster.num_boosted_rounds() == 5
 
 
-def test_a_second_training_with_the_same_hook_is_numbered_on(tmp_path):
-    hook = ts.Hook(out_dir=str(tmp_path / "run"), save_config=EVERY)
-    train(hook, rounds=3)
+@pytest.mark.parametrize("interval, steps", [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [0, 3, 6])])
+def test_a_second_training_with_the_same_hook_is_numbered_on(interval, steps, tmp_path):
+    hook = ts.Hook(out_dir=str(tmp_path / "run"), save_config=ts.SaveConfig(save_interval=interval))
+    train(hook, rounds=5)
     train(hook, rounds=2)
     hook.close()
-    assert create_trial(str(tmp_path / "run")).steps() == [0, 1, 2, 3, 4]
+    assert create_trial(str(tmp_path / "run")).steps() == steps
     assert hook.report()["errors"] == []
 
 

@@ -212,6 +212,17 @@ def test_a_collection_of_the_user_says_what_is_computed(tmp_path):
     assert not [name for name in names if name.startswith(("feature_importance/weight", "trees/Y"))]
 
 
+def test_a_value_is_saved_once_whatever_collections_want_it(tmp_path):
+    hook = ts.Hook(out_dir=str(tmp_path / "run"), save_config=EVERY, include_collections=["losses", "auc"])
+    hook.get_collection("auc").include("auc$")
+    hook.get_collection("metrics").save_config = ts.SaveConfig(end_step=0)
+    train(hook, rounds=1)
+    hook.close()
+    index = json.loads(next((tmp_path / "run").glob("index/*/*.json")).read_text())
+    names = [entry["tensorname"] for entry in index["tensor_payload"]]
+    assert sorted(names) == ["train-auc", "train-logloss", "validation-auc", "validation-logloss"]
+
+
 def test_save_all_saves_the_bias_too(tmp_path):
     data = matrices()
     hook = ts.Hook(out_dir=str(tmp_path / "run"), save_config=EVERY, save_all=True, train_data=data[0])

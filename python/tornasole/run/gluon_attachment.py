@@ -1,0 +1,111 @@
+"""Attaches a hook to a program of MXNet Gluon that has none.
+
+The first call of an outermost block with something to train makes the hook and registers that block; until then calls of
+blocks are looked at, afterwards they are not. Losses of ``gluon.loss`` are registered at their first call. The mode of a
+step is training or evaluation, as ``autograd`` says. A hook that the script builds itself is used instead.
+"""
+
+import threading
+from typing import Any, Optional
+
+from mxnet.gluon import Block
+from mxnet.gluon.loss import Loss
+from mxnet.ndarray import NDArray
+
+from tornasole import ReductionConfig, SaveConfig
+from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+
+_STATISTICS = ("weights", "biases", "gradients")  # of the preset standard
+_REDUCTIONS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
+
+
+def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
+    """A hook configured by a preset: losses in every step, and besides them what the preset says."""
+    every, now_and_then = SaveConfig(save_interval=1), SaveConfig(save_interval=100, save_steps=list(range(10)))
+    is_full, is_standard = name == "full", name == "standard"
+    hook = hook_class(
+        out_dir=out_dir,
+        save_config=now_and_then if is_full else every,
+        save_all=is_full,
+        include_collections=list(_STATISTICS) if is_standard else None,
+    )
+    hook.get_collection("losses").save_config = every
+    if is_standard:
+        for collection in map(hook.get_collection, _STATISTICS):
+            collection.save_config = now_and_then
+            collection.reduction_config = ReductionConfig(**_REDUCTIONS)
+    return hook
+
+
+class Attachment:
+    """The state of one attached process."""
+
+    def __init__(self) -> None:
+        self.hook: Any = None
+        self._is_off = False
+        self._inside = threading.local()
+        self._block_call = Block.__call__
+
+    def search(self) -> None:
+        """From now on every call of a block is looked at, until the model is found; losses always."""
+        call = self._block_call
+
+        def call_block(block, *arguments):
+            if getattr(self._inside, "is_true", False) or isinstance(block, Loss):
+                return call(block, *arguments)
+            self._look_at(block, arguments)
+            self._inside.is_true = True
+            try:
+                return call(block, *arguments)
+            finally:
+                self._inside.is_true = False
+
+        def call_loss(block, *arguments):
+            if self.hook is not None and not self._is_off and block not in self.hook.registered_blocks:
+                self._guarded(self.hook.register_block, block)
+            return call(block, *arguments)
+
+        Block.__call__ = call_block
+        Loss.__call__ = call_loss
+
+    def _look_at(self, block: Block, arguments: tuple) -> None:
+        if self.hook is None and not self._is_off and any(isinstance(one, NDArray) for one in arguments):
+            self._guarded(self._take, block)
+
+    def _take(self, block: Block) -> None:
+        from tornasole.core.singleton_utils import current_hook
+        from tornasole.mxnet.gluon_hook import Hook
+
+        if not any(parameter.grad_req != "null" for parameter in block.collect_params().values()):
+            return
+        Block.__call__ = self._block_call
+        hook = current_hook()
+        if hook is not None and not isinstance(hook, Hook):
+            self._is_off = True
+            return
+        if hook is None:
+            hook = make_automatic_hook(Hook, lambda preset, out: make_preset_hook(Hook, preset, out))
+            hook._mode_follows_training = True
+        self.hook = hook
+        if hook.model is None:
+            hook.register_block(block)
+
+    def _guarded(self, action, block: Block) -> None:
+        try:
+            action(block)
+        except Exception as error:
+            self._is_off = True
+            Block.__call__ = self._block_call
+            tell_nothing_is_captured(error)
+
+
+_attachment: Optional[Attachment] = None
+
+
+def attach() -> Attachment:
+    """Attaches to Gluon, once."""
+    global _attachment
+    if _attachment is None:
+        _attachment = Attachment()
+        _attachment.search()
+    return _attachment
