@@ -21,7 +21,21 @@ def _attach_boost() -> None:
     attach()
 
 
-_ATTACHMENTS: Dict[str, Callable[[], None]] = {"torch": _attach_torch, "xgboost": _attach_boost}
+def _attach_keras(package: str) -> Callable[[], None]:
+    def attach_keras() -> None:
+        from tornasole.run.keras_attachment import attach
+
+        attach(package)
+
+    return attach_keras
+
+
+_ATTACHMENTS: Dict[str, Callable[[], None]] = {
+    "torch": _attach_torch,
+    "xgboost": _attach_boost,
+    "keras": _attach_keras("keras"),
+    "tf_keras": _attach_keras("tf_keras"),
+}
 
 
 class _Loader(importlib.abc.Loader):

@@ -16,7 +16,6 @@ Several tensors in one place are numbered: ``inputs_0``, ``inputs_1``. A step is
 ``predict``, or what a wrapped tape records.
 """
 
-import re
 from typing import Any, Callable, Dict, List, Optional
 
 import tensorflow as tf
@@ -25,6 +24,7 @@ from tornasole.core.collection import CollectionKeys
 from tornasole.core.guard import guard, guarded
 from tornasole.modes import ModeKeys
 from tornasole.tensorflow.batch_logs import is_debug_key, named_log_values
+from tornasole.tensorflow.evaluation_function import EvaluationFunction
 from tornasole.tensorflow.gradient_tapes import TapeCapture
 from tornasole.tensorflow.keras_description import describe
 from tornasole.tensorflow.keras_names import named_layers, variable_name, weight_names
@@ -65,7 +65,6 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
         self._is_off = False
         self._checked_model: Optional[Any] = None
         self._described: Any = None
-        self._excluded_optimizer: Optional[Any] = None
         self._batch_methods: Dict[str, Callable] = {}
         self._weights: Dict[str, Any] = {}
         self._weights_of: Any = None
@@ -73,6 +72,8 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
         self._call_order: List[str] = []
         self._optimizers = OptimizerWraps(self)
         self._tapes = TapeCapture(self)
+        self._evaluation = EvaluationFunction()
+        self._is_fitting = False
         self._is_asked_for_rates = False  # by a preset
         self._watcher: Optional[Any] = None
         self.has_registered_model = False
@@ -139,10 +140,32 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
 
     # ---- callbacks of Keras
 
+    def set_model(self, model) -> None:
+        """Called by Keras."""
+        tf.keras.callbacks.Callback.set_model(self, model)
+        try:
+            if self._engine_hook is not None and not guard.disable_smdebug:
+                self._evaluation.install(model)
+        except Exception as error:
+            self._note_failure("the evaluation", error)
+
     @guarded()
     def on_train_begin(self, logs=None) -> None:
         """Called by Keras."""
+        self._is_fitting = True
         self._mode_begins(ModeKeys.TRAIN)
+
+    @guarded()
+    def on_train_end(self, logs=None) -> None:
+        """Called by Keras."""
+        self._is_fitting = False
+        self._evaluation.remove()
+
+    @guarded()
+    def on_test_end(self, logs=None) -> None:
+        """Called by Keras."""
+        if not self._is_fitting:
+            self._evaluation.remove()
 
     @guarded()
     def on_test_begin(self, logs=None) -> None:
@@ -210,24 +233,12 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
             if name is not None:
                 self.logger.info("trainings with %s cannot be captured: the hook is off", name)
             self._is_off = name is not None
-        if model is not None:
-            self._keep_optimizer_out_of_biases(model)
         return self._is_off
-
-    def _keep_optimizer_out_of_biases(self, model: Any) -> None:
-        """The optimizer's variables have the names of weights in theirs, but are neither weights nor biases."""
-        if (optimizer := getattr(model, "optimizer", None)) is self._excluded_optimizer:
-            return
-        self._excluded_optimizer = optimizer
-        names = [getattr(one, "name", None) for one in (optimizer, getattr(optimizer, "inner_optimizer", None))]
-        patterns = [f"^{re.escape(name)}/" for name in names if isinstance(name, str) and name]
-        self.get_collection(CollectionKeys.BIASES).exclude(patterns)
 
     def _batch_begins(self, batch: int, mode: ModeKeys) -> None:
         if self._is_unsupported():
             return
-        if self._replaced is not None:
-            self._put_back()  # the last batch never ran
+        self._put_back()  # if the last batch never ran
         if self._engine_hook is not None and self._engine_hook.stop_requested:
             self._look_for_stop()
         self._open_batch = None
@@ -242,17 +253,21 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
             self._open_batch = mode  # no function of Keras will end it
             return
         tapped = self._find_tapped(functions)
-        self._replaced = functions
-        original = model.__dict__[functions.attribute]
+        function = model.__dict__[functions.attribute]
+        original = self._evaluation.own_of(function) or function
 
         def run_and_capture(*arguments):
             self._put_back()
             return self._run(functions, tapped, original, arguments, batch, mode)
 
-        self._original_function = original
+        if original is not function:
+            self._evaluation.pending = run_and_capture
+            return
+        self._replaced, self._original_function = functions, original
         model.__dict__[functions.attribute] = run_and_capture
 
     def _put_back(self) -> None:
+        self._evaluation.pending = None
         functions, self._replaced = self._replaced, None
         if functions is not None:
             functions.model.__dict__[functions.attribute] = self._original_function
@@ -490,6 +505,7 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
         """
         if getattr(self, "_tapes", None) is not None:
             self._put_back()
+            self._evaluation.remove()
             self._unwrap_batch_methods()
             self._tapes.close()
             self._optimizers.close()
