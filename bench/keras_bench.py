@@ -2,8 +2,8 @@
 
     PYTHONPATH=build/py311/python .venvs/tensorflow/bin/python bench/keras_bench.py [--steps 400]
 
-Each line: processor time of the training thread per step, bare and with the hook, as the lower quartile over rounds that
-take turns; and the extra time in microseconds and percent.
+Each line: processor time of the training thread per step, bare and with the hook, as the lower quartile over rounds
+that take turns; and the extra time in microseconds and percent.
 """
 
 import argparse

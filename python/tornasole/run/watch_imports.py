@@ -64,10 +64,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         attach = _ATTACHMENTS.get(name)
         if attach is None:
             return None
-        sys.meta_path.remove(self)  # looks once: what the others find is wrapped
-        spec = importlib.util.find_spec(name)
+        sys.meta_path.remove(self)  # what the others find is wrapped
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)  # whoever asked may not import it, only look whether it is there
         if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)
             return None
         spec.loader = _Loader(spec.loader, attach)
         return spec

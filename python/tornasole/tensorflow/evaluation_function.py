@@ -1,7 +1,7 @@
 """The function that ``evaluate`` of Keras 2 runs.
 
-Keras 2 looks it up once, before the first batch, so it cannot be replaced for one batch: a function takes its place that
-hands each batch on, to the one there was or, at a due step, to the one that captures.
+Keras 2 looks it up once, before the first batch, so it cannot be replaced for one batch: a function takes its place
+that hands each batch on, to the one there was or, at a due step, to the one that captures.
 """
 
 from typing import Any, Callable, Optional

@@ -74,7 +74,9 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     @guarded()
     def register_model(self, model: tf.keras.Model) -> None:
         """Captures the layers of this model in custom loops with :meth:`wrap_tape`, and its ``train_on_batch``,
-        ``test_on_batch`` and ``predict_on_batch``. ``fit``, ``evaluate`` and ``predict`` need the hook as a callback only.
+        ``test_on_batch`` and ``predict_on_batch``.
+
+        ``fit``, ``evaluate`` and ``predict`` need the hook as a callback only.
         """
         self.set_model(model)
         self.has_registered_model = True
@@ -89,7 +91,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         return self._optimizers.wrap(optimizer)
 
     def wrap_tape(self, tape):
-        """A tape whose recording is a step: weights, gradients and loss are saved at ``tape.gradient(loss, variables)``.
+        """A tape whose recording is a step: ``tape.gradient(loss, variables)`` saves weights, gradients and loss.
 
         The same object. The mode is ``TRAIN`` from here on unless it is set.
         """
@@ -97,7 +99,10 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
 
     @guarded()
     def record_tensor_value(self, tensor_name: str, tensor_value) -> None:
-        """Saves a value in ``metrics``, or in ``losses`` if it is called loss or val_loss. :meth:`save_tensor` can do more."""
+        """Saves a value in ``metrics``, or in ``losses`` if it is called loss or val_loss.
+
+        :meth:`save_tensor` can do more.
+        """
         if is_symbolic(tensor_value) or self._engine_hook is None:
             return
         collection = CollectionKeys.LOSSES if tensor_name in LOSS_KEYS else CollectionKeys.METRICS

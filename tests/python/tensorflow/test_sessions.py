@@ -36,7 +36,8 @@ def simple(hook, steps=4, fetch_loss=True):
 def test_kinds_and_patterns(tmp_path, saved):
     schedule = smd.SaveConfig(save_interval=2)
     inside = ["weights", "biases", "gradients", "optimizer_variables"]
-    hook = smd.SessionHook(tmp_path / "run", save_config=schedule, include_collections=inside, include_regex=["product"])
+    options = {"include_collections": inside, "include_regex": ["product"]}
+    hook = smd.SessionHook(tmp_path / "run", save_config=schedule, **options)
     assert simple(hook) == simple(None)
     hook.close()
     steps = saved()
