@@ -33,6 +33,8 @@ PYTHON_SUITES = {
     "xgboost-old": ["tests/python/xgboost"],
     "mxnet": ["tests/python/mxnet", "tests/acceptance/of_mxnet"],
     "jax": ["tests/python/jax"],
+    "tensorflow": ["tests/python/tensorflow", "tests/acceptance/of_tensorflow"],
+    "tensorflow-legacy": ["tests/python/tensorflow"],
 }
 # Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
 # pyproject.toml that are on this machine.

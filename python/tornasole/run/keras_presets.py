@@ -75,8 +75,10 @@ class StandardPreset:
     def loss(self, value) -> None:
         """The value of the loss in this step."""
         array = as_array(value)
-        if self._event_step is None and array is not None and array.size == 1 and not math.isfinite(float(array.item())):
-            self._event(f"the loss is {float(array.item())}")
+        if self._event_step is None and array is not None and array.size == 1:
+            number = float(array.item())
+            if not math.isfinite(number):
+                self._event(f"the loss is {number}")
 
     def _event(self, what: str) -> None:
         hook = self._hook

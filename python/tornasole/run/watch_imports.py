@@ -4,7 +4,8 @@ import importlib.abc
 import importlib.util
 import os
 import sys
-from typing import Callable, Dict, Set
+import threading
+from typing import Callable, Dict
 
 from tornasole.run import CONFIG_VARIABLES, PRESET_VARIABLE
 
@@ -27,10 +28,21 @@ def _attach_gluon() -> None:
     attach()
 
 
+def _attach_keras(package: str) -> Callable[[], None]:
+    def attach_keras() -> None:
+        from tornasole.run.keras_attachment import attach
+
+        attach(package)
+
+    return attach_keras
+
+
 _ATTACHMENTS: Dict[str, Callable[[], None]] = {
     "torch": _attach_torch,
     "xgboost": _attach_boost,
     "mxnet": _attach_gluon,
+    "keras": _attach_keras("keras"),
+    "tf_keras": _attach_keras("tf_keras"),
 }
 
 
@@ -57,16 +69,18 @@ class _Loader(importlib.abc.Loader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
-        self._seen: Set[str] = set()
+        self._looking_for = threading.local()  # .name: what this thread is asking the other finders for
 
     def find_spec(self, name, path=None, target=None):
         attach = _ATTACHMENTS.get(name)
-        if attach is None or name in self._seen:
+        if attach is None or getattr(self._looking_for, "name", None) == name:
             return None
-        self._seen.add(name)  # looks once for each: what the others find is wrapped
-        spec = importlib.util.find_spec(name)
+        self._looking_for.name = name  # what the others find is wrapped
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._looking_for.name = None
         if spec is None or spec.loader is None:
-            self._seen.discard(name)
             return None
         spec.loader = _Loader(spec.loader, attach)
         return spec

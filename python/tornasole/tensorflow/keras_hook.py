@@ -16,30 +16,29 @@ Several tensors in one place are numbered: ``inputs_0``, ``inputs_1``. A step is
 ``predict``, or what a wrapped tape records.
 """
 
-import re
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 import tensorflow as tf
 
 from tornasole.core.collection import CollectionKeys
 from tornasole.core.guard import guard, guarded
 from tornasole.modes import ModeKeys
-from tornasole.tensorflow.batch_logs import is_debug_key, named_log_values
+from tornasole.tensorflow.evaluation_function import EvaluationFunction
 from tornasole.tensorflow.gradient_tapes import TapeCapture
-from tornasole.tensorflow.keras_description import describe
-from tornasole.tensorflow.keras_names import named_layers, variable_name, weight_names
-from tornasole.tensorflow.optimizer_wraps import OptimizerWraps, is_built, optimizer_variables
+from tornasole.tensorflow.keras_names import gradient_name, named_layers, variable_name
+from tornasole.tensorflow.keras_values import KerasValues
+from tornasole.tensorflow.optimizer_wraps import is_built
+from tornasole.tensorflow.single_batches import KINDS, SingleBatches
 from tornasole.tensorflow.step_functions import ModeFunctions
 from tornasole.tensorflow.step_tap import NotTapped
-from tornasole.tensorflow.tf_base_hook import LOSS_KEYS, TensorflowBaseHook
+from tornasole.tensorflow.tf_base_hook import LOSS_KEYS
 from tornasole.tensorflow.tf_values import is_symbolic
 from tornasole.tensorflow.tf_workers import unsupported_strategy
 
-_KINDS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "test", ModeKeys.PREDICT: "predict"}
 _INSIDE = (CollectionKeys.LAYERS, CollectionKeys.GRADIENTS, CollectionKeys.INPUTS, CollectionKeys.OUTPUTS)
 
 
-class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
+class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     """Captures tensors of a Keras training into a trial: a callback of ``fit``, ``evaluate`` and ``predict``.
 
     >>> hook = KerasHook(out_dir="runs/mnist", save_config=SaveConfig(save_interval=100))  # doctest: +SKIP
@@ -64,32 +63,24 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
         self._open_batch: Optional[ModeKeys] = None  # begun by a callback, with no function to end it
         self._is_off = False
         self._checked_model: Optional[Any] = None
-        self._described: Any = None
-        self._excluded_optimizer: Optional[Any] = None
-        self._batch_methods: Dict[str, Callable] = {}
-        self._weights: Dict[str, Any] = {}
-        self._weights_of: Any = None
-        self._kinds_of_weights: Dict[str, str] = {}
-        self._call_order: List[str] = []
-        self._optimizers = OptimizerWraps(self)
+        self._single_batches = SingleBatches(self)
         self._tapes = TapeCapture(self)
-        self._is_asked_for_rates = False  # by a preset
-        self._watcher: Optional[Any] = None
+        self._evaluation = EvaluationFunction()
+        self._is_fitting = False
         self.has_registered_model = False
-        self.optimizer: Optional[Any] = None
 
     # ---- what users call
 
     @guarded()
     def register_model(self, model: tf.keras.Model) -> None:
         """Captures the layers of this model in custom loops with :meth:`wrap_tape`, and its ``train_on_batch``,
-        ``test_on_batch`` and ``predict_on_batch``. ``fit``, ``evaluate`` and ``predict`` need the hook as a callback only.
+        ``test_on_batch`` and ``predict_on_batch``.
+
+        ``fit``, ``evaluate`` and ``predict`` need the hook as a callback only.
         """
-        if self.has_registered_model and self.model is not model:
-            self._unwrap_batch_methods()
         self.set_model(model)
         self.has_registered_model = True
-        self._wrap_batch_methods(model)
+        self._single_batches.wrap(model)
 
     def wrap_optimizer(self, optimizer):
         """Makes an optimizer known, whose variables and gradients are captured; the same object.
@@ -100,7 +91,7 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
         return self._optimizers.wrap(optimizer)
 
     def wrap_tape(self, tape):
-        """A tape whose recording is a step: weights, gradients and loss are saved at ``tape.gradient(loss, variables)``.
+        """A tape whose recording is a step: ``tape.gradient(loss, variables)`` saves weights, gradients and loss.
 
         The same object. The mode is ``TRAIN`` from here on unless it is set.
         """
@@ -108,7 +99,10 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
 
     @guarded()
     def record_tensor_value(self, tensor_name: str, tensor_value) -> None:
-        """Saves a value in ``metrics``, or in ``losses`` if it is called loss or val_loss. :meth:`save_tensor` can do more."""
+        """Saves a value in ``metrics``, or in ``losses`` if it is called loss or val_loss.
+
+        :meth:`save_tensor` can do more.
+        """
         if is_symbolic(tensor_value) or self._engine_hook is None:
             return
         collection = CollectionKeys.LOSSES if tensor_name in LOSS_KEYS else CollectionKeys.METRICS
@@ -139,10 +133,32 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
 
     # ---- callbacks of Keras
 
+    def set_model(self, model) -> None:
+        """Called by Keras."""
+        tf.keras.callbacks.Callback.set_model(self, model)
+        try:
+            if self._engine_hook is not None and not guard.disable_smdebug:
+                self._evaluation.install(model)
+        except Exception as error:
+            self._note_failure("the evaluation", error)
+
     @guarded()
     def on_train_begin(self, logs=None) -> None:
         """Called by Keras."""
+        self._is_fitting = True
         self._mode_begins(ModeKeys.TRAIN)
+
+    @guarded()
+    def on_train_end(self, logs=None) -> None:
+        """Called by Keras."""
+        self._is_fitting = False
+        self._evaluation.remove()
+
+    @guarded()
+    def on_test_end(self, logs=None) -> None:
+        """Called by Keras."""
+        if not self._is_fitting:
+            self._evaluation.remove()
 
     @guarded()
     def on_test_begin(self, logs=None) -> None:
@@ -210,24 +226,12 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
             if name is not None:
                 self.logger.info("trainings with %s cannot be captured: the hook is off", name)
             self._is_off = name is not None
-        if model is not None:
-            self._keep_optimizer_out_of_biases(model)
         return self._is_off
-
-    def _keep_optimizer_out_of_biases(self, model: Any) -> None:
-        """The optimizer's variables have the names of weights in theirs, but are neither weights nor biases."""
-        if (optimizer := getattr(model, "optimizer", None)) is self._excluded_optimizer:
-            return
-        self._excluded_optimizer = optimizer
-        names = [getattr(one, "name", None) for one in (optimizer, getattr(optimizer, "inner_optimizer", None))]
-        patterns = [f"^{re.escape(name)}/" for name in names if isinstance(name, str) and name]
-        self.get_collection(CollectionKeys.BIASES).exclude(patterns)
 
     def _batch_begins(self, batch: int, mode: ModeKeys) -> None:
         if self._is_unsupported():
             return
-        if self._replaced is not None:
-            self._put_back()  # the last batch never ran
+        self._put_back()  # if the last batch never ran
         if self._engine_hook is not None and self._engine_hook.stop_requested:
             self._look_for_stop()
         self._open_batch = None
@@ -237,22 +241,26 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
             return
         self._step_is_due(mode)
         model = self.model
-        functions = self._functions_for(model, _KINDS[mode])
+        functions = self._functions_for(model, KINDS[mode])
         if model is None or model.__dict__.get(functions.attribute) is None:
             self._open_batch = mode  # no function of Keras will end it
             return
         tapped = self._find_tapped(functions)
-        self._replaced = functions
-        original = model.__dict__[functions.attribute]
+        function = model.__dict__[functions.attribute]
+        original = self._evaluation.own_of(function) or function
 
         def run_and_capture(*arguments):
             self._put_back()
             return self._run(functions, tapped, original, arguments, batch, mode)
 
-        self._original_function = original
+        if original is not function:
+            self._evaluation.pending = run_and_capture
+            return
+        self._replaced, self._original_function = functions, original
         model.__dict__[functions.attribute] = run_and_capture
 
     def _put_back(self) -> None:
+        self._evaluation.pending = None
         functions, self._replaced = self._replaced, None
         if functions is not None:
             functions.model.__dict__[functions.attribute] = self._original_function
@@ -293,8 +301,8 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
                     self._cannot_capture(f"{name}/{side}", reason)
         for variable in self.model.trainable_variables if is_built(self.model) else ():
             name = variable_name(variable, self.model.name)
-            if self._is_wanted(f"gradients/{name.split(':')[0]}Grad", CollectionKeys.GRADIENTS, name):
-                self._cannot_capture(f"gradients/{name.split(':')[0]}Grad", reason)
+            if self._is_wanted(gradient_name(name), CollectionKeys.GRADIENTS, name):
+                self._cannot_capture(gradient_name(name), reason)
 
     def _run(self, functions: ModeFunctions, tapped: Any, original, arguments, batch, mode):
         """Runs the batch, and saves what it gave."""
@@ -362,124 +370,6 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
             self._describe()
         self._look_for_stop()
 
-    def _step_is_due(self, mode: ModeKeys) -> None:
-        self._find_due()
-        facts = {"training": mode is ModeKeys.TRAIN, "grad_enabled": mode is ModeKeys.TRAIN}
-        facts.update(self._optimizers.facts(self.model))
-        self._engine_hook.set_facts(facts)
-        if self._wants_optimizers():
-            self._optimizers.save_rates(self.model)
-
-    def _wants_optimizers(self) -> bool:
-        return self._is_asked_for_rates or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
-
-    def _look_for_stop(self) -> None:
-        if self.stop_requested and self.model is not None and self._options.get("honour_stop", True):
-            self.model.stop_training = True
-
-    # ---- values
-
-    def _save_logs(self, batch, logs: Dict[str, Any]) -> None:
-        for key, value in [*logs.items(), ("batch", batch)]:
-            if key == "outputs" or is_debug_key(key):
-                continue
-            collection = CollectionKeys.LOSSES if key in LOSS_KEYS else CollectionKeys.METRICS
-            if self._is_wanted(key, collection):
-                self._save_as(key, value, collection)
-                if self._watcher is not None and key == "loss":
-                    self._watcher.loss(value)
-
-    def _save_debug_logs(self, logs: Optional[Dict[str, Any]]) -> None:
-        model = self.model
-        for name, value, collection, asked in named_log_values(logs or {}, model):
-            if not is_symbolic(value) and self._is_wanted(name, collection, asked):
-                self._save_as(name, value, collection)
-
-    def _model_weights(self) -> Dict[str, Any]:
-        model = self.model
-        if model is None:
-            return {}
-        count = len(model.weights) if is_built(model) else 0
-        if self._weights_of is not model or len(self._weights) != count:
-            self._weights, self._weights_of = (weight_names(model) if count else {}), model
-        return self._weights
-
-    def _save_weights(self) -> None:
-        due = self._due
-        if due <= {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}:
-            return
-        for name, variable in self._model_weights().items():
-            kind = self._kinds_of_weights.get(name)
-            if kind is None:
-                kind = self._weight_collection(name.split("/weights/", 1)[1])
-                self._kinds_of_weights[name] = kind
-            if self._is_wanted(name, kind):
-                self._save_as(name, variable, kind)
-
-    def _save_optimizers(self) -> None:
-        if self.mode is not ModeKeys.TRAIN:
-            return
-        due = self._due
-        if due <= {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}:
-            return
-        for name, variable in optimizer_variables(self._optimizers.known(self.model), self._optimizers.added()):
-            if self._is_wanted(name, CollectionKeys.OPTIMIZER_VARIABLES):
-                self._save_as(name, variable, CollectionKeys.OPTIMIZER_VARIABLES)
-
-    def _tensor_name_of(self, arg: object) -> Optional[str]:
-        for name, variable in self._model_weights().items():
-            if variable is arg or getattr(variable, "value", None) is arg:
-                return name
-        return None
-
-    # ---- the model in words
-
-    def _model_key(self) -> Any:
-        return None if self.model is None else (id(self.model), len(self._model_weights()), bool(self._call_order))
-
-    def _describe(self) -> None:
-        self._described = self._model_key()
-        if self.model is not None:
-            optimizers = self._optimizers.known(self.model)
-            self._engine_hook.describe_model(describe(self.model, self._model_weights(), self._call_order, optimizers))
-
-    # ---- single batches
-
-    def _wrap_batch_methods(self, model: Any) -> None:
-        for mode, method in (
-            (ModeKeys.TRAIN, "train_on_batch"),
-            (ModeKeys.EVAL, "test_on_batch"),
-            (ModeKeys.PREDICT, "predict_on_batch"),
-        ):
-            if method not in self._batch_methods and hasattr(model, method):
-                self._batch_methods[method] = model.__dict__[method] = self._single_batch(model, mode, method)
-
-    def _single_batch(self, model: Any, mode: ModeKeys, method: str) -> Callable:
-        original = getattr(model, method)
-
-        def run_single_batch(*arguments, **keywords):
-            kind = _KINDS[mode]
-            try:
-                if model.__dict__.get(f"{kind}_function") is None:
-                    getattr(model, f"make_{kind}_function")()
-                self._begin_single(mode)
-            except Exception as error:
-                guard.handle(error, method)
-            return original(*arguments, **keywords)
-
-        return run_single_batch
-
-    @guarded()
-    def _begin_single(self, mode: ModeKeys) -> None:
-        self._batch_begins(self._engine_hook.mode_step(mode.value) + 1, mode)
-
-    def _unwrap_batch_methods(self) -> None:
-        model = self.model
-        for name, wrapper in self._batch_methods.items():
-            if model is not None and model.__dict__.get(name) is wrapper:
-                del model.__dict__[name]
-        self._batch_methods = {}
-
     # ---- the end
 
     @guarded()
@@ -490,7 +380,8 @@ class KerasHook(TensorflowBaseHook, tf.keras.callbacks.Callback):
         """
         if getattr(self, "_tapes", None) is not None:
             self._put_back()
-            self._unwrap_batch_methods()
+            self._evaluation.remove()
+            self._single_batches.unwrap()
             self._tapes.close()
             self._optimizers.close()
             self._functions, self._functions_of = {}, None

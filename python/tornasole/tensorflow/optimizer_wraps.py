@@ -1,7 +1,8 @@
 """Optimizers: which there are, what they hold, how many steps they took, the gradients they see."""
 
+import contextlib
 import weakref
-from typing import Any, Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
 
 import tensorflow as tf
 
@@ -46,6 +47,36 @@ def all_variables(model: Any) -> List[Any]:
             variables = one.variables
             found += variables() if callable(variables) else variables
     return found
+
+
+@contextlib.contextmanager
+def told_of_updates(model: Any, tell: Callable[[List[Any], List[Any]], None]):
+    """``tell(gradients, variables)`` is called with what an optimizer of the model is about to use: unscaled, clipped."""
+    optimizer = getattr(model, "optimizer", None)
+    replaced = []
+    for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
+        for name in ("_backend_update_step", "_internal_apply_gradients"):  # of Keras 3, of Keras 2
+            if hasattr(one, name):
+                one.__dict__[name] = _telling(getattr(one, name), tell, is_pairs=name == "_internal_apply_gradients")
+                replaced.append((one, name))
+    try:
+        yield
+    finally:
+        for one, name in replaced:
+            one.__dict__.pop(name, None)
+
+
+def _telling(update: Callable, tell: Callable, is_pairs: bool) -> Callable:
+    def update_and_tell(first, *rest):
+        if is_pairs:
+            first = list(first)
+            tell([gradient for gradient, _ in first], [variable for _, variable in first])
+        else:
+            tell(first, rest[0])
+        return update(first, *rest)
+
+    update_and_tell.autograph_info__ = {}  # called as it is
+    return update_and_tell
 
 
 def optimizer_variables(optimizers: Iterable, added: Iterable) -> Iterator[Tuple[str, Any]]:

@@ -1,14 +1,14 @@
 """The hook for graphs of TensorFlow 1: ``MonitoredSession`` and ``Estimator``.
 
-=================  =======================================  ===============================================================
-tensor             name                                     belongs to
-=================  =======================================  ===============================================================
-weight, bias       the variable's, ``w:0``                  ``weights``, ``biases``: every trainable variable
-loss               the tensor's, ``loss:0``                 ``losses``: those of ``tf.losses``, and what is added
-gradient           the tensor's                             ``gradients``: those of a wrapped optimizer
-optimizer's        the variable's                           ``optimizer_variables``: of a wrapped optimizer
-any other          the tensor's                             collections with a pattern for it
-=================  =======================================  ===============================================================
+=================  ==========================  ===================================================
+tensor             name                        belongs to
+=================  ==========================  ===================================================
+weight, bias       the variable's, ``w:0``     ``weights``, ``biases``: every trainable variable
+loss               the tensor's, ``loss:0``    ``losses``: those of ``tf.losses``, and what is added
+gradient           the tensor's                ``gradients``: those of a wrapped optimizer
+optimizer's        the variable's              ``optimizer_variables``: of a wrapped optimizer
+any other          the tensor's                collections with a pattern for it
+=================  ==========================  ===================================================
 
 Each run of the session is a step. The wanted tensors are fetched in the run itself.
 """

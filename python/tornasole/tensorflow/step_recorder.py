@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy
 import tensorflow as tf
 
-from tornasole.tensorflow.keras_names import gradient_name, named_layers, numbered, variable_name
+from tornasole.tensorflow.keras_names import gradient_name, named_layers, numbered, variable_name, weight_names
 from tornasole.tensorflow.tf_values import is_symbolic
 
 try:
@@ -23,6 +23,7 @@ except ImportError:  # before Keras 3, which calls layers to learn the shapes of
         return False
 
 
+OPTIMIZER_GRADIENT = "optimizer_gradient/"
 _active = threading.local()
 _lock = threading.Lock()
 _users = 0
@@ -102,6 +103,7 @@ class Recorder:
         self._graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         self._calls: Dict[str, Tuple[List[Any], List[Any]]] = {}
         self._gradients: Dict[str, Any] = {}
+        self._used: Dict[str, Any] = {}  # gradients, by an optimizer
         self._inputs: Any = None
         self._predictions: Any = None
         self.out_of_reach: List[str] = []
@@ -127,6 +129,11 @@ class Recorder:
             if gradient is not None and (hasattr(source, "path") or isinstance(source, tf.Variable)):
                 self._gradients[variable_name(source, self._model.name)] = gradient
 
+    def optimizer_uses(self, gradients: List[Any], variables: List[Any]) -> None:
+        for gradient, variable in zip(gradients, variables):
+            if gradient is not None:
+                self._used[variable_name(variable, self._model.name)] = gradient
+
     def taps(self, inputs: Any = None, labels: Any = None) -> List[Tuple[Tap, Any]]:
         """All tensors of the step that can be had, each with its name; of others the name stands in ``out_of_reach``.
 
@@ -141,7 +148,12 @@ class Recorder:
             for side, values in (("inputs", ins), ("outputs", outs)):
                 found += [(Tap(n, "layers", n), v) for n, v in numbered(f"{layer}/{side}", values) if values]
         found += [(Tap(gradient_name(v), "gradients", v), g) for v, g in self._gradients.items()]
-        return [(tap, value) for tap, value in ((tap, self._reachable(tap, v)) for tap, v in found) if value is not None]
+        if self._used:
+            names = {variable_name(v, self._model.name): name for name, v in weight_names(self._model).items()}
+            used = [(OPTIMIZER_GRADIENT + names.get(v, v), g) for v, g in self._used.items()]
+            found += [(Tap(name, "optimizer_gradients", name), gradient) for name, gradient in used]
+        reachable = [(tap, self._reachable(tap, value)) for tap, value in found]
+        return [(tap, value) for tap, value in reachable if value is not None]
 
     def _reachable(self, tap: Tap, value: Any) -> Any:
         if isinstance(value, tf.IndexedSlices):

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import tensorflow as tf
 
+from tornasole.tensorflow.optimizer_wraps import told_of_updates
 from tornasole.tensorflow.step_recorder import Recorder, Tap, plain_call, recording
 
 _MISSING = object()
@@ -39,7 +40,7 @@ class TappedStep:
         # In the context of the caller, so that autograph does to the step what it would do without us.
         autograph = tf.__internal__.autograph
         step = autograph.tf_convert(self._user_step, autograph.control_status_ctx())
-        with recording(recorder):
+        with recording(recorder), told_of_updates(self._model, recorder.optimizer_uses):
             result = step(data)
         given = {}
         for tap, value in recorder.taps(*_x_and_y(data)):

@@ -27,6 +27,8 @@ class TensorflowBaseHook(BaseHook):
         self._uncaptured: List[str] = []
         self._told: Set[str] = set()
         self._due: Set[str] = set()  # collections, in the open step
+        # Its pattern tells which variables are biases; other tensors with such names are none.
+        self.get_collection(CollectionKeys.BIASES).exclude(".*")
 
     def _get_worker_rank(self) -> Tuple[int, int]:
         return rank_and_size()
@@ -57,6 +59,8 @@ class TensorflowBaseHook(BaseHook):
     def _is_wanted(self, name: str, collection: str, asked: Optional[str] = None) -> bool:
         """Whether a tensor that belongs to the collection by its kind is to be saved in the open step."""
         engine = self._engine_hook
+        if collection in (CollectionKeys.WEIGHTS, CollectionKeys.BIASES) and collection in self._due:
+            return True
         return engine.should_save(asked or name, collection) or engine.wants(name)
 
     def _save_as(self, name: str, value: Any, collection: str) -> None:

@@ -45,7 +45,7 @@ class Collection(BaseCollection):
         known = self._hook._tensor_name_of(arg) if self._hook is not None else None
         name = known or _own_name(arg)
         if name is None:
-            get_logger().warning("a tensor without a name cannot be added to the collection %s: it is left out", self.name)
+            get_logger().warning("a tensor without a name cannot be added to the collection %s", self.name)
             return
         self._graph_tensors[name] = arg
         self.add_tensor_name(name)

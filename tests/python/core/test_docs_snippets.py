@@ -12,7 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Pages about a framework run in its own environment: the tests of the framework ask for them.
-FRAMEWORKS = ("jax", "mxnet", "xgboost")
+FRAMEWORKS = ("jax", "mxnet", "tensorflow", "xgboost")
 
 
 def needs(snippets):

@@ -66,7 +66,8 @@ class OwnStep(Subclassed):
 
 def recurrent():
     """A recurrent layer, whose cell runs in a loop."""
-    return tf.keras.Sequential([tf.keras.Input((4,)), layers.Reshape((2, 2)), layers.LSTM(3, name="lstm"), layers.Dense(2)])
+    parts = [layers.Reshape((2, 2)), layers.LSTM(3, name="lstm"), layers.Dense(2)]
+    return tf.keras.Sequential([tf.keras.Input((4,)), *parts])
 
 
 MODELS = [dense, branches, Subclassed, OwnStep, recurrent]

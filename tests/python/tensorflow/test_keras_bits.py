@@ -31,8 +31,8 @@ def train(make_model, hook, fit=None, optimizer=lambda: "adam", **options):
     if fit is not None:
         fit(model, hook, values, labels)
     else:
-        callbacks = [] if hook is None else [hook]
-        model.fit(values, labels, batch_size=8, epochs=2, verbose=0, validation_data=(values, labels), callbacks=callbacks)
+        options = {"callbacks": [] if hook is None else [hook], "validation_data": (values, labels)}
+        model.fit(values, labels, batch_size=8, epochs=2, verbose=0, **options)
     if hook is not None:
         hook.close()
         assert hook.report()["errors"] == [], hook.report()["errors"]
@@ -88,8 +88,8 @@ def test_a_scaled_loss(tmp_path):
     def optimizer():
         return tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
 
-    hook = everything(tmp_path / "run")
-    assert_same(train(keras_models.dense, None, optimizer=optimizer), train(keras_models.dense, hook, optimizer=optimizer))
+    bare = train(keras_models.dense, None, optimizer=optimizer)
+    assert_same(bare, train(keras_models.dense, everything(tmp_path / "run"), optimizer=optimizer))
     index = next((tmp_path / "run" / "index").rglob("000000000000_worker_0.json")).read_text()
     assert '"grad_scale":32768' in index.replace(" ", "")
 

@@ -133,9 +133,11 @@ def test_several_inputs_and_outputs(tmp_path, saved):
 
 def test_modes_steps_and_the_end_of_an_epoch(tmp_path, saved):
     model = compiled(keras_models.dense())
-    hook = smd.KerasHook(tmp_path / "run", save_config=smd.SaveConfig(save_interval=100), include_collections=["layers"])
+    schedule = smd.SaveConfig(save_interval=100)
+    hook = smd.KerasHook(tmp_path / "run", save_config=schedule, include_collections=["layers"])
     values, labels = batch()
-    model.fit(values, labels, batch_size=8, epochs=2, verbose=0, validation_data=(values[:8], labels[:8]), callbacks=[hook])
+    evaluation = {"validation_data": (values[:8], labels[:8])}
+    model.fit(values, labels, batch_size=8, epochs=2, verbose=0, callbacks=[hook], **evaluation)
     model.evaluate(values, labels, batch_size=8, verbose=0, callbacks=[hook])
     model.predict(values, batch_size=8, verbose=0, callbacks=[hook])
     hook.close()
@@ -179,9 +181,24 @@ def test_other_steps_want_other_tensors(tmp_path, saved):
     assert saved()[2] == LAYERS | LOGS | GRADIENTS
 
 
+@pytest.mark.parametrize("way", ["compiled", "eager"])
+def test_gradients_as_the_optimizer_sees_them(way, tmp_path, saved):
+    model = compiled(keras_models.dense(), optimizer=tf.keras.optimizers.SGD(0.1, clipnorm=1e-3), **WAYS[way])
+    hook = smd.KerasHook(tmp_path / "run", include_collections=["optimizer_gradients", "gradients"])
+    fit(model, hook)
+    hook.close()
+    prefix = "smdebug/reductions/l2/optimizer_gradient/"
+    assert {name for name in saved()[0] if name.startswith(prefix)} == {prefix + name for name in WEIGHTS | BIASES}
+    trial = smd.create_trial(str(tmp_path / "run"))
+    norm = trial.tensor("optimizer_gradient/first/weights/first/kernel:0").reduction_value(0, "l2")
+    assert 0 < float(norm) <= 1.001e-3 < float(numpy.linalg.norm(trial.tensor("gradients/first/kernelGrad").value(0)))
+    assert "scalar/learning_rate/0" in saved()[0]
+
+
 def test_several_steps_in_one_execution(tmp_path, saved):
     model = compiled(keras_models.dense(), steps_per_execution=3)
-    hook = smd.KerasHook(tmp_path / "run", save_config=EVERY_STEP, include_collections=["layers", "gradients", "inputs"])
+    inside = ["layers", "gradients", "inputs"]
+    hook = smd.KerasHook(tmp_path / "run", save_config=EVERY_STEP, include_collections=inside)
     values, _ = fit(model, hook)
     hook.close()
     assert saved() == {0: LAYERS | LOGS | GRADIENTS | {"inputs"}}

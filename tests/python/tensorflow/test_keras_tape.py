@@ -33,8 +33,7 @@ def loop(hook, model, steps=3, optimizer=None, persistent=False, after=lambda st
 def named(model):
     """In Keras 3 the names of variables begin with that of the model, which a tape does not know."""
     prefix = f"{model.name}/" if keras_models.IS_KERAS_3 else ""
-    rename = lambda name: name.replace("weights/", f"weights/{prefix}").replace("gradients/", f"gradients/{prefix}")  # noqa: E731
-    return {rename(name) for name in WEIGHTS}, {rename(name) for name in BIASES}, {rename(name) for name in GRADIENTS}
+    return [{name.replace("s/", f"s/{prefix}", 1) for name in names} for names in (WEIGHTS, BIASES, GRADIENTS)]
 
 
 def test_everything_of_a_step(tmp_path, saved):

@@ -11,7 +11,9 @@ __all__ = ["del_hook", "get_hook", "set_hook"]
 
 
 @guarded()
-def get_hook(hook_type: Optional[str] = None, json_config_path: Optional[str] = None, create_if_not_exists: bool = False):
+def get_hook(
+    hook_type: Optional[str] = None, json_config_path: Optional[str] = None, create_if_not_exists: bool = False
+):
     """The hook of the process; else, if asked for, one of this type made from a configuration file; else None.
 
     ``hook_type`` is ``session``, ``estimator`` or ``keras``; a hook of another type is dropped. The file is

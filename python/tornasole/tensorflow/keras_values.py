@@ -1,0 +1,107 @@
+"""What a hook for Keras saves once a batch is over: logs, weights, what optimizers hold; and the model in words."""
+
+from typing import Any, Dict, List, Optional
+
+from tornasole.core.collection import CollectionKeys
+from tornasole.modes import ModeKeys
+from tornasole.tensorflow.batch_logs import is_debug_key, named_log_values
+from tornasole.tensorflow.keras_description import describe
+from tornasole.tensorflow.keras_names import weight_names
+from tornasole.tensorflow.optimizer_wraps import OptimizerWraps, is_built, optimizer_variables
+from tornasole.tensorflow.tf_base_hook import LOSS_KEYS, TensorflowBaseHook
+from tornasole.tensorflow.tf_values import is_symbolic
+
+_SCALARS = {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}
+
+
+class KerasValues(TensorflowBaseHook):
+    """The part of the hook that reads values from a model; ``model`` is the one that is trained."""
+
+    def __init__(self, *arguments, **options) -> None:
+        super().__init__(*arguments, **options)
+        self._described: Any = None
+        self._weights: Dict[str, Any] = {}
+        self._weights_of: Any = None
+        self._kinds_of_weights: Dict[str, str] = {}
+        self._call_order: List[str] = []
+        self._optimizers = OptimizerWraps(self)
+        self._is_asked_for_rates = False  # by a preset
+        self._watcher: Optional[Any] = None  # of a preset: told of steps and losses
+        self.optimizer: Optional[Any] = None
+
+    def _step_is_due(self, mode: ModeKeys) -> None:
+        self._find_due()
+        facts = {"training": mode is ModeKeys.TRAIN, "grad_enabled": mode is ModeKeys.TRAIN}
+        facts.update(self._optimizers.facts(self.model))
+        self._engine_hook.set_facts(facts)
+        if self._wants_optimizers():
+            self._optimizers.save_rates(self.model)
+
+    def _wants_optimizers(self) -> bool:
+        return self._is_asked_for_rates or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
+
+    def _look_for_stop(self) -> None:
+        if self.stop_requested and self.model is not None and self._options.get("honour_stop", True):
+            self.model.stop_training = True
+
+    # ---- values
+
+    def _save_logs(self, batch, logs: Dict[str, Any]) -> None:
+        for key, value in [*logs.items(), ("batch", batch)]:
+            if key == "outputs" or is_debug_key(key):
+                continue
+            collection = CollectionKeys.LOSSES if key in LOSS_KEYS else CollectionKeys.METRICS
+            if self._is_wanted(key, collection):
+                self._save_as(key, value, collection)
+                if self._watcher is not None and key == "loss":
+                    self._watcher.loss(value)
+
+    def _save_debug_logs(self, logs: Optional[Dict[str, Any]]) -> None:
+        model = self.model
+        for name, value, collection, asked in named_log_values(logs or {}, model):
+            if not is_symbolic(value) and self._is_wanted(name, collection, asked):
+                self._save_as(name, value, collection)
+
+    def _model_weights(self) -> Dict[str, Any]:
+        model = self.model
+        if model is None:
+            return {}
+        count = len(model.weights) if is_built(model) else 0
+        if self._weights_of is not model or len(self._weights) != count:
+            self._weights, self._weights_of = (weight_names(model) if count else {}), model
+        return self._weights
+
+    def _save_weights(self) -> None:
+        if self._due <= _SCALARS:
+            return
+        for name, variable in self._model_weights().items():
+            kind = self._kinds_of_weights.get(name)
+            if kind is None:
+                kind = self._weight_collection(name.split("/weights/", 1)[1])
+                self._kinds_of_weights[name] = kind
+            if self._is_wanted(name, kind):
+                self._save_as(name, variable, kind)
+
+    def _save_optimizers(self) -> None:
+        if self.mode is not ModeKeys.TRAIN or self._due <= _SCALARS:
+            return
+        for name, variable in optimizer_variables(self._optimizers.known(self.model), self._optimizers.added()):
+            if self._is_wanted(name, CollectionKeys.OPTIMIZER_VARIABLES):
+                self._save_as(name, variable, CollectionKeys.OPTIMIZER_VARIABLES)
+
+    def _tensor_name_of(self, arg: object) -> Optional[str]:
+        for name, variable in self._model_weights().items():
+            if variable is arg or getattr(variable, "value", None) is arg:
+                return name
+        return None
+
+    # ---- the model in words
+
+    def _model_key(self) -> Any:
+        return None if self.model is None else (id(self.model), len(self._model_weights()), bool(self._call_order))
+
+    def _describe(self) -> None:
+        self._described = self._model_key()
+        if self.model is not None:
+            optimizers = self._optimizers.known(self.model)
+            self._engine_hook.describe_model(describe(self.model, self._model_weights(), self._call_order, optimizers))
