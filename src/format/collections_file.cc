@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr std::int64_t kMaxWorkers = 65536;
-// An item takes two bytes of text and some fifty of memory, so items are counted before the text is taken apart.
-constexpr std::size_t kMaxItems = std::size_t{1} << 21;
 
 // Reductions, norms, and the same two of magnitudes: the order of the comma text (docs/format.md 5.2).
 int reduction_group(const Reduction& reduction) noexcept {
@@ -214,13 +212,6 @@ Status read_worker_count(const JsonFields& meta, std::int64_t* workers) {
     return corrupt_error("\"num_workers\" of _meta is \"{}\", not a number between 1 and {}",
                          printable(std::string_view(*text).substr(0, 40)), kMaxWorkers);
   }
-  return {};
-}
-
-Status check_item_count(ByteView text) {
-  const auto items =
-      static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
-  if (items > kMaxItems) return corrupt_error("the file has {} items, more than the limit of {}", items, kMaxItems);
   return {};
 }
 

@@ -1,5 +1,7 @@
 #include "format/json_fields.h"
 
+#include <algorithm>
+
 #include "base/errors.h"
 #include "base/utf8.h"
 
@@ -115,11 +117,32 @@ Status JsonFields::read(std::string_view key, std::map<std::string, std::int64_t
   return {};
 }
 
+Status JsonFields::read(std::string_view key, std::map<std::string, std::string>* texts) const {
+  const Json* found = present(key);
+  if (found == nullptr) return {};
+  const Json::Object* object = found->as_object();
+  if (object == nullptr) return wrong_type(key, *found, "an object of strings");
+  texts->clear();
+  for (const auto& [name, value] : *object) {
+    const std::string* text = value.as_string();
+    if (text == nullptr) return wrong_type(key, value, "a string");
+    (*texts)[name] = *text;
+  }
+  return {};
+}
+
 Status JsonFields::require(std::initializer_list<std::string_view> keys) const {
   for (const std::string_view key : keys) {
     if (present(key) == nullptr) return corrupt_error("{} has no \"{}\"", what_, key);
   }
   return {};
+}
+
+Status check_item_count(ByteView text) {
+  const auto items =
+      static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
+  if (items <= kMaxFileItems) return {};
+  return corrupt_error("the file has {} items, more than the limit of {}", items, kMaxFileItems);
 }
 
 Result<Json> parse_small_file(ByteView text, std::string_view what) {

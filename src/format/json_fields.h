@@ -36,20 +36,28 @@ class JsonFields {
   Status read(std::string_view key, std::vector<std::string>* texts) const;
   Status read(std::string_view key, std::vector<std::int64_t>* numbers) const;
   Status read(std::string_view key, std::map<std::string, std::int64_t>* counts) const;
+  Status read(std::string_view key, std::map<std::string, std::string>* texts) const;
 
   // kCorrupt if one of the keys is absent or null.
   Status require(std::initializer_list<std::string_view> keys) const;
   // Null when absent.
   const Json* find(std::string_view key) const noexcept { return object_->find(key); }
+  // Null when absent or null.
+  const Json* present(std::string_view key) const noexcept;
+  // For a member that is read by hand.
+  Error wrong_type(std::string_view key, const Json& found, std::string_view wanted) const;
 
  private:
   JsonFields(const Json* object, std::string_view what) : object_(object), what_(what) {}
-  const Json* present(std::string_view key) const noexcept;
-  Error wrong_type(std::string_view key, const Json& found, std::string_view wanted) const;
 
   const Json* object_;
   std::string_view what_;
 };
+
+// For the large files: an item takes two bytes of text and some fifty of memory, so items are counted before the text
+// is taken apart.
+inline constexpr std::size_t kMaxFileItems = std::size_t{1} << 21;
+Status check_item_count(ByteView text);
 
 // Small files are bounded well below what a parser would take.
 inline constexpr std::size_t kMaxSmallFileBytes = std::size_t{1} << 20;

@@ -32,7 +32,9 @@ void IndexColumns::add(std::vector<NewPart> parts) {
       part.event_file = static_cast<std::uint32_t>(event_files_.size());
     }
     parts_.push_back(part);
-    link(static_cast<std::uint32_t>(parts_.size() - 1), &row_of(part.global_step));
+    const auto id = static_cast<std::uint32_t>(parts_.size() - 1);
+    facts_.set(id, added.facts, parts_.capacity());
+    link(id, &row_of(part.global_step));
     note_layout(part);
   }
   for (auto& rows : mode_rows_) {
@@ -201,7 +203,7 @@ std::int64_t IndexColumns::size_bytes() const noexcept {
                       layout_modes_.capacity() + is_known_.capacity() / 8 + workers_.capacity() * sizeof(Worker);
   for (const auto& rows : mode_rows_) bytes += rows.capacity() * sizeof(ModeRow);
   for (const std::string& path : event_files_) bytes += sizeof path + path.capacity();
-  return static_cast<std::int64_t>(bytes) + tables_.size_bytes() + arena_.size_bytes();
+  return static_cast<std::int64_t>(bytes) + facts_.size_bytes() + tables_.size_bytes() + arena_.size_bytes();
 }
 
 }  // namespace tornasole::trial

@@ -18,6 +18,7 @@
 
 #include "tornasole/mode.h"
 #include "trial/index_tables.h"
+#include "trial/step_facts_column.h"
 
 namespace tornasole::trial {
 
@@ -56,6 +57,7 @@ struct NewPart {
   Mode mode = Mode::kGlobal;
   bool is_partial = false;
   std::string event_file = {};
+  StepFacts facts = {};
 };
 
 class IndexColumns {
@@ -80,6 +82,7 @@ class IndexColumns {
   const Part& part(std::uint32_t id) const noexcept { return parts_[id]; }
   std::uint32_t part_id(const Part& part) const noexcept { return static_cast<std::uint32_t>(&part - parts_.data()); }
   std::string event_path(const Part& part) const;
+  const StepFactsColumn& facts() const noexcept { return facts_; }
 
   std::size_t worker_count() const noexcept { return workers_.size(); }
   const std::string& worker_file_name(std::uint32_t worker) const noexcept { return workers_[worker].file_name; }
@@ -121,6 +124,7 @@ class IndexColumns {
   IndexTables tables_;
   LocationArena arena_;
   std::vector<Part> parts_;
+  StepFactsColumn facts_;
   std::vector<StepRow> steps_;
   std::array<std::vector<ModeRow>, 3> mode_rows_;  // TRAIN, EVAL, PREDICT: by mode step, then as added
   std::vector<std::uint8_t> layout_modes_;         // per layout, a bit per mode

@@ -179,7 +179,8 @@ std::vector<FailedFile> load_index_files(store::Store& store, const std::vector<
                        .layout = loaded.index.layout,
                        .mode = loaded.index.mode,
                        .is_partial = loaded.index.is_partial,
-                       .event_file = std::move(loaded.index.event_file)});
+                       .event_file = std::move(loaded.index.event_file),
+                       .facts = loaded.index.facts});
     }
     std::ranges::move(batch.failed, std::back_inserter(failed));
   }

@@ -93,7 +93,12 @@ Result<ParsedIndex> IndexParser::parse(Bytes& text) {
                      .layout = layout_,
                      .mode = index.mode,
                      .is_partial = index.is_partial,
-                     .event_file = std::move(index.event_file)};
+                     .event_file = std::move(index.event_file),
+                     .facts = {.optimizer_step = index.optimizer_step,
+                               .training = index.training,
+                               .grad_enabled = index.grad_enabled,
+                               .backward_in_eval = index.backward_in_eval,
+                               .grad_scale = index.grad_scale}};
   for (std::size_t i = 0; i < order_.size(); ++i) parsed.locations[i] = found_[order_[i]];
   return parsed;
 }

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "format/index.h"
+#include "tornasole/model.h"
 #include "trial/index_tables.h"
 
 namespace tornasole::trial {
@@ -24,6 +25,7 @@ struct ParsedIndex {
   Mode mode = Mode::kGlobal;
   bool is_partial = false;
   std::string event_file = {};
+  StepFacts facts = {};
 };
 
 class IndexParser final : private format::IndexVisitor {

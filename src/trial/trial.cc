@@ -141,6 +141,9 @@ const std::map<std::string, TrialCollection, std::less<>>& Trial::collections() 
 }
 TrialCollection& Trial::collection(std::string_view name) { return state_->collections().get(name); }
 
+const std::map<std::string, StoredModel, std::less<>>& Trial::models() const noexcept { return state_->models().all(); }
+StepFacts Trial::step_facts(GlobalStep step, std::string_view worker) const { return state_->step_facts(step, worker); }
+
 Status Trial::sweep(const SweepQuery& query, const std::function<bool(const SweptValue&)>& callback) const {
   return trial::without_exceptions([&] { return state_->sweep(query, callback); });
 }

@@ -67,6 +67,22 @@ std::vector<std::string> TrialState::workers_at(GlobalStep step) const {
   return names;
 }
 
+StepFacts TrialState::step_facts(GlobalStep step, std::string_view worker) const {
+  const StepRow* row = columns_.find_step(step.number);
+  if (row == nullptr) return {};
+  const std::string* chosen = nullptr;
+  std::uint32_t last = kNoPart;  // of the chosen worker, that says anything
+  for (std::uint32_t id = row->first_part; id != kNoPart; id = columns_.part(id).next) {
+    const std::string& name = columns_.worker_name(columns_.part(id).worker);
+    if (!worker.empty() && name != worker) continue;
+    if (chosen != nullptr && name > *chosen) continue;
+    if (chosen == nullptr || name < *chosen) last = kNoPart;
+    chosen = &name;
+    if (columns_.facts().has_any(id)) last = id;
+  }
+  return columns_.facts().get(last);
+}
+
 Result<std::vector<bool>> TrialState::names_to_search(const NameQuery& query) const {
   if (!query.step) return columns_.tensors_of_mode(query.mode);
   const ModeStep step = *query.step;

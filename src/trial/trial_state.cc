@@ -3,7 +3,8 @@
 //   1. look at the end marker and the health files
 //   2. collections files that are new or changed
 //   3. new index files; move the last complete step and the token
-//   4. if the marker was there at 1, wait until it is old enough, do 3 once more, and be done for ever
+//   4. model files that are new or changed
+//   5. if the marker was there at 1, wait until it is old enough, do 2 to 4 once more, and be done for ever
 
 #include "trial/trial_state.h"
 
@@ -73,6 +74,19 @@ Status TrialState::load_collections() {
   return {};
 }
 
+Status TrialState::load_models(bool is_final) {
+  TORNASOLE_TRY(auto damaged, models_.load(*store_, clock_.wall_seconds(), is_final));
+  Status result;
+  for (Damage& damage : damaged) {
+    const std::string path = damage.path;
+    Status met = meet_damage(std::move(damage));
+    if (met.ok()) continue;
+    models_.forget(path);
+    if (result.ok()) result = std::move(met);
+  }
+  return result;
+}
+
 Status TrialState::refresh() {
   if (progress_.loaded_all_steps) return {};
   TORNASOLE_CHECK(watch_.look(*store_));
@@ -81,11 +95,13 @@ Status TrialState::refresh() {
   // Whoever comes long after the end need not wait for what may still be on its way.
   const bool is_settled = has_ended && watch_.marker_age_s() >= settings_.end_delay_s;
   TORNASOLE_CHECK(load_index(/*is_final=*/is_settled));
+  TORNASOLE_CHECK(load_models(/*is_final=*/is_settled));
   if (!has_ended) return {};
   if (!is_settled) {
     TORNASOLE_CHECK(pause(settings_.end_delay_s));
     TORNASOLE_CHECK(load_collections());
     TORNASOLE_CHECK(load_index(/*is_final=*/true));
+    TORNASOLE_CHECK(load_models(/*is_final=*/true));
   }
   progress_.loaded_all_steps = true;
   if (!columns_.steps().empty()) progress_.last_complete_step = columns_.steps().back().number;

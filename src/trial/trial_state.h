@@ -24,6 +24,7 @@
 #include "trial/run_watch.h"
 #include "trial/step_states.h"
 #include "trial/trial_collections.h"
+#include "trial/trial_models.h"
 
 namespace tornasole::trial {
 
@@ -71,6 +72,7 @@ class TrialState {
   // trial_query.cc
   std::vector<std::string> workers() const;
   std::vector<std::string> workers_at(GlobalStep step) const;
+  StepFacts step_facts(GlobalStep step, std::string_view worker) const;
   Result<std::vector<std::string>> tensor_names(const NameQuery& query) const;
   Result<std::uint32_t> find_tensor(std::string_view name) const;
   std::vector<ModeStep> tensor_steps(std::uint32_t tensor, Mode mode, StepFilter filter) const;
@@ -97,6 +99,7 @@ class TrialState {
   const Discoverer& discoverer() const noexcept { return discoverer_; }
   TrialCollections& collections() noexcept { return collections_; }
   const TrialCollections& collections() const noexcept { return collections_; }
+  const TrialModels& models() const noexcept { return models_; }
   const std::vector<Damage>& damage() const noexcept { return damage_; }
   std::int64_t damage_count() const noexcept { return damage_count_; }
   std::int64_t last_step(Mode mode) const { return columns_.last_step(mode).value_or(-1); }
@@ -110,6 +113,7 @@ class TrialState {
   Status load_collections();
   // With `is_final` nothing is retried later.
   Status load_index(bool is_final);
+  Status load_models(bool is_final);
   Status sort_out_failures(const std::vector<IndexFile>& files, const std::vector<FailedFile>& failed, bool is_final);
   void update_progress(bool has_new_files);
 
@@ -154,6 +158,7 @@ class TrialState {
   RunWatch watch_;
   Discoverer discoverer_;
   TrialCollections collections_;
+  TrialModels models_;
   IndexColumns columns_;
   Progress progress_;
   std::vector<Damage> damage_;  // the first ones

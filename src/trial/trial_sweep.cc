@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "base/errors.h"
@@ -49,11 +50,39 @@ class SweepPlan {
     const auto [at, is_new] = places_.try_emplace(layout);
     if (is_new) {
       const auto all = columns_.tables().layouts.series(layout);
-      for (std::uint32_t place = 0; place < all.size(); ++place) {
-        if (is_series_wanted(all[place])) at->second.push_back(place);
+      if (query_.select) {
+        select_places(all, &at->second);
+      } else {
+        for (std::uint32_t place = 0; place < all.size(); ++place) {
+          if (is_series_wanted(all[place])) at->second.push_back(place);
+        }
       }
     }
     return at->second;
+  }
+
+  void select_places(std::span<const Series> all, std::vector<std::uint32_t>* places) const {
+    for (std::uint32_t first = 0, last = 0; first < all.size(); first = last) {
+      const std::uint32_t tensor = tensor_of(all[first]);
+      StoredForms forms;
+      for (; last < all.size() && tensor_of(all[last]) == tensor; ++last) {
+        if (is_value(all[last])) forms.value = true;
+        if (const auto reduction = reduction_of(all[last])) forms.reductions.push_back(*reduction);
+      }
+      if (!is_wanted_.empty() && !is_wanted_[tensor]) continue;
+      // Of a shape alone there is nothing to read.
+      if (!forms.value && forms.reductions.empty()) continue;
+      query_.select(columns_.tables().names.name(tensor), &forms);
+      for (std::uint32_t place = first; place < last; ++place) {
+        if (is_among(all[place], forms)) places->push_back(place);
+      }
+    }
+  }
+
+  static bool is_among(Series series, const StoredForms& forms) {
+    if (is_value(series)) return forms.value;
+    const auto reduction = reduction_of(series);
+    return reduction && std::ranges::find(forms.reductions, *reduction) != forms.reductions.end();
   }
 
   // A part that another of the same worker and step replaces: only what the other does not have counts.
@@ -111,25 +140,25 @@ Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const
   }
   const std::vector<WantedValue> wanted = plan.take();
   MissingFile missing;
-  read_values(*store_, columns_, wanted, {.threads = threads_},
-              [&](const WantedValue& one, const Result<Tensor>& value) {
-                const Part& part = columns_.part(one.part);
-                const Series series = columns_.tables().layouts.series(part.layout)[one.place];
-                SweptValue swept{.name = columns_.tables().names.name(tensor_of(series)),
-                                 .global_step = {part.global_step},
-                                 .step = {part.mode, part.mode_step},
-                                 .worker = columns_.worker_name(part.worker),
-                                 .reduction = reduction_of(series)};
-                if (!value.ok()) {
-                  const Error error = explain_wanted(value.error(), one, {Mode::kGlobal, part.global_step}, &missing);
-                  swept.error = &error;
-                  return callback(swept);
-                }
-                std::vector<std::string_view> texts;
-                const TensorView view = view_of(*value, &texts);
-                swept.value = &view;
-                return callback(swept);
-              });
+  read_values(*store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, Result<Tensor> value) {
+    const Part& part = columns_.part(one.part);
+    const Series series = columns_.tables().layouts.series(part.layout)[one.place];
+    SweptValue swept{.name = columns_.tables().names.name(tensor_of(series)),
+                     .global_step = {part.global_step},
+                     .step = {part.mode, part.mode_step},
+                     .worker = columns_.worker_name(part.worker),
+                     .reduction = reduction_of(series)};
+    if (!value.ok()) {
+      const Error error = explain_wanted(value.error(), one, {Mode::kGlobal, part.global_step}, &missing);
+      swept.error = &error;
+      return callback(swept);
+    }
+    std::vector<std::string_view> texts;
+    const TensorView view = view_of(*value, &texts);
+    swept.value = &view;
+    swept.tensor = &*value;
+    return callback(swept);
+  });
   return {};
 }
 
