@@ -280,6 +280,8 @@ struct RuleRunOptions {
   std::function<void(const RuleOutcome& rule, const Violation& newest)> on_met = {};
   // Called after every step; false ends the run.
   std::function<bool(GlobalStep step)> on_step = {};
+  // Called after every look at a run that is followed; false ends the run.
+  std::function<bool()> on_pause = {};
 };
 
 // Runs rules over a trial, in one pass for all of them.

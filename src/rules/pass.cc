@@ -131,6 +131,7 @@ void Pass::pause(bool has_new_steps) {
     if (findings.is_met()) note_met(entry, last);
     if (has_stopped()) return;
   }
+  if (options_.on_pause && !options_.on_pause()) ended_because_ = "stopped";
 }
 
 Status Pass::follow() {
