@@ -23,6 +23,7 @@ void add_stats_command(CLI::App& app, int* exit_code);
 void add_plot_command(CLI::App& app, int* exit_code);
 void add_tail_command(CLI::App& app, int* exit_code);
 void add_first_bad_command(CLI::App& app, int* exit_code);
+void add_rule_command(CLI::App& app, int* exit_code);
 void add_diff_command(CLI::App& app, int* exit_code);
 void add_dump_command(CLI::App& app, int* exit_code);
 void add_export_command(CLI::App& app, int* exit_code);

@@ -26,6 +26,10 @@ std::vector<std::string> trials_below(const std::string& dir, bool* is_cut);
 // empty.
 Status check_directory(const std::string& dir);
 
+// The same, unless it is a trial: kInvalid, naming the trials below it if there are some; kNotYet if a run has begun
+// there and written nothing yet.
+Status check_trial_directory(const std::string& dir);
+
 struct DiskUse {
   std::uint64_t bytes = 0;
   std::int64_t files = 0;

@@ -1,0 +1,144 @@
+#include "cli/rule_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/errors.h"
+#include "cli/progress_bar.h"
+#include "cli/trial_arguments.h"
+#include "cli/trial_paths.h"
+#include "cli/trial_waiting.h"
+
+namespace tornasole::cli {
+namespace {
+
+double now_s() { return static_cast<double>(system_clock().monotonic_ns()) * 1e-9; }
+
+}  // namespace
+
+Status RuleJob::prepare() {
+  // What can be refused without a trial is refused before one is waited for.
+  for (const RuleConfiguration& rule : options_.rules) {
+    TORNASOLE_TRY(const RuleType* type, find_rule(rule.rule));
+    TORNASOLE_CHECK(RuleArguments::make(type->name, type->parameters, rule.parameters));
+    auto actions = RuleActions::parse(rule.actions, {.trial_path = options_.dir,
+                                                     .notifier = options_.notifier,
+                                                     .log = [this](const std::string& line) { options_.warn(line); }});
+    if (!actions) return invalid_error("rule {}: {}", rule.name, actions.error().message);
+    actions_.emplace(rule.name, std::move(*actions));
+  }
+  if (!options_.report.empty()) {
+    TORNASOLE_TRY(reports_, rules::ReportFiles::open(options_.report, options_.rules.size()));
+  }
+  TORNASOLE_CHECK(open_trials());
+  runner_.emplace(&*trial_, run_options());
+  for (const RuleConfiguration& rule : options_.rules) {
+    TORNASOLE_TRY(NamedRule made, make(rule));
+    runner_->add(std::move(made));
+  }
+  return {};
+}
+
+Status RuleJob::open_trials() {
+  const TrialWait wait{.dir = options_.dir,
+                       .timeout_s = options_.follow.value_or(false) ? options_.timeout_s : 0,
+                       .poll_s = options_.poll_s,
+                       .first_step = options_.first_step,
+                       .end_step = options_.end_step};
+  if (!options_.follow.value_or(false)) TORNASOLE_CHECK(check_trial_directory(options_.dir));
+  TORNASOLE_TRY(trial_, wait_for_trial(wait));
+  for (const std::string& worker : options_.workers) TORNASOLE_CHECK(check_worker(*trial_, worker));
+  is_followed_ = options_.follow.value_or(trial_->run_status().state == RunState::kRunning);
+  return {};
+}
+
+Result<const Trial*> RuleJob::other_trial(const std::string& path) {
+  if (const auto known = others_.find(path); known != others_.end()) return &known->second;
+  TORNASOLE_CHECK(check_trial_directory(path));
+  TORNASOLE_TRY(
+      Trial trial,
+      Trial::open({.path = path, .first_step = options_.first_step, .end_step = options_.end_step, .timeout_s = 0}));
+  return &others_.emplace(path, std::move(trial)).first->second;
+}
+
+Result<NamedRule> RuleJob::make(const RuleConfiguration& rule) {
+  RuleContext context{.base = &*trial_};
+  for (const std::string& path : rule.other_trials) {
+    TORNASOLE_TRY(const Trial* other, other_trial(path));
+    context.others.push_back(other);
+  }
+  TORNASOLE_TRY(NamedRule made, make_rule(rule.rule, rule.parameters, context));
+  made.name = rule.name;
+  return made;
+}
+
+RuleRunOptions RuleJob::run_options() {
+  std::shared_ptr<ProgressBar> bar;  // shared: the callback is copied
+  const std::int64_t first = options_.first_step.value_or(0);
+  if (options_.shows_progress && !is_followed_) {
+    const std::int64_t count = trial_->last_complete_step() - first + 1;
+    bar =
+        std::make_shared<ProgressBar>("looking at steps", static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0)));
+  }
+  return {.first_step = options_.first_step,
+          .end_step = options_.end_step,
+          .workers = options_.workers,
+          .first_worker_only = options_.first_worker_only,
+          .stop_when_met = options_.stop_when_met,
+          .follow = is_followed_,
+          .poll_s = options_.poll_s,
+          .timeout_s = options_.timeout_s,
+          .on_met =
+              [this](const RuleOutcome& rule, const Violation& newest) {
+                if (is_followed_ && options_.on_met) options_.on_met(*trial_, rule, newest);
+                actions_.at(rule.name).invoke(rule.name, newest);
+              },
+          .on_step =
+              [this, bar, first](GlobalStep step) {
+                if (bar) bar->update(static_cast<std::uint64_t>(std::max<std::int64_t>(step.number - first + 1, 0)));
+                return go_on();
+              },
+          .on_pause = [this] { return go_on(); }};
+}
+
+// Between two steps: is it time for the reports, and does the user want more?
+bool RuleJob::go_on() {
+  if (reports_ && now_s() - last_report_s_ >= kReportEveryS) {
+    last_report_s_ = now_s();
+    const Status written = reports_->write(*runner_, rules::Evaluation::kInProgress);
+    if (!written && !has_report_failed_) options_.warn(fmt::format("no report now: {}", written.error().message));
+    has_report_failed_ = !written.ok();
+  }
+  return !options_.is_interrupted || !options_.is_interrupted();
+}
+
+Status RuleJob::run() {
+  if (reports_) TORNASOLE_CHECK(reports_->write(*runner_, rules::Evaluation::kInProgress));
+  last_report_s_ = now_s();
+  const Status done = runner_->run();
+  if (!done) {
+    evaluation_ = rules::Evaluation::kFailed;
+  } else {
+    evaluation_ = runner_->ended_because() == "stopped" ? rules::Evaluation::kStopped : rules::Evaluation::kEnded;
+  }
+  if (reports_) {
+    const Status written = reports_->write(*runner_, evaluation_, done ? "" : std::string_view(done.error().message));
+    if (!written && done) return written;
+  }
+  return done;
+}
+
+std::int64_t RuleJob::undelivered() const noexcept {
+  std::int64_t count = 0;
+  for (const auto& [name, actions] : actions_) count += actions.undelivered();
+  return count;
+}
+
+bool RuleJob::was_cut_short() const {
+  return evaluation_ != rules::Evaluation::kEnded || runner_->ended_because().starts_with("no sign of life");
+}
+
+}  // namespace tornasole::cli
