@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "base/clock.h"
 #include "base/errors.h"
-#include "cli/progress_bar.h"
 #include "cli/trial_arguments.h"
 #include "cli/trial_paths.h"
 #include "cli/trial_waiting.h"
@@ -42,14 +40,22 @@ Status RuleJob::prepare() {
   return {};
 }
 
+Result<Trial> RuleJob::open(const std::string& dir) const {
+  TORNASOLE_CHECK(check_trial_directory(dir));
+  return Trial::open({.path = dir, .first_step = options_.first_step, .end_step = options_.end_step, .timeout_s = 0});
+}
+
 Status RuleJob::open_trials() {
-  const TrialWait wait{.dir = options_.dir,
-                       .timeout_s = options_.follow.value_or(false) ? options_.timeout_s : 0,
-                       .poll_s = options_.poll_s,
-                       .first_step = options_.first_step,
-                       .end_step = options_.end_step};
-  if (!options_.follow.value_or(false)) TORNASOLE_CHECK(check_trial_directory(options_.dir));
-  TORNASOLE_TRY(trial_, wait_for_trial(wait));
+  // A run that has begun and written nothing yet is running.
+  if (options_.follow.value_or(has_run_begun(options_.dir))) {
+    TORNASOLE_TRY(trial_, wait_for_trial({.dir = options_.dir,
+                                          .timeout_s = options_.timeout_s,
+                                          .poll_s = options_.poll_s,
+                                          .first_step = options_.first_step,
+                                          .end_step = options_.end_step}));
+  } else {
+    TORNASOLE_TRY(trial_, open(options_.dir));
+  }
   for (const std::string& worker : options_.workers) TORNASOLE_CHECK(check_worker(*trial_, worker));
   is_followed_ = options_.follow.value_or(trial_->run_status().state == RunState::kRunning);
   return {};
@@ -57,10 +63,7 @@ Status RuleJob::open_trials() {
 
 Result<const Trial*> RuleJob::other_trial(const std::string& path) {
   if (const auto known = others_.find(path); known != others_.end()) return &known->second;
-  TORNASOLE_CHECK(check_trial_directory(path));
-  TORNASOLE_TRY(
-      Trial trial,
-      Trial::open({.path = path, .first_step = options_.first_step, .end_step = options_.end_step, .timeout_s = 0}));
+  TORNASOLE_TRY(Trial trial, open(path));
   return &others_.emplace(path, std::move(trial)).first->second;
 }
 
@@ -76,13 +79,6 @@ Result<NamedRule> RuleJob::make(const RuleConfiguration& rule) {
 }
 
 RuleRunOptions RuleJob::run_options() {
-  std::shared_ptr<ProgressBar> bar;  // shared: the callback is copied
-  const std::int64_t first = options_.first_step.value_or(0);
-  if (options_.shows_progress && !is_followed_) {
-    const std::int64_t count = trial_->last_complete_step() - first + 1;
-    bar =
-        std::make_shared<ProgressBar>("looking at steps", static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0)));
-  }
   return {.first_step = options_.first_step,
           .end_step = options_.end_step,
           .workers = options_.workers,
@@ -97,11 +93,18 @@ RuleRunOptions RuleJob::run_options() {
                 actions_.at(rule.name).invoke(rule.name, newest);
               },
           .on_step =
-              [this, bar, first](GlobalStep step) {
-                if (bar) bar->update(static_cast<std::uint64_t>(std::max<std::int64_t>(step.number - first + 1, 0)));
+              [this](GlobalStep step) {
+                show_progress(step);
                 return go_on();
               },
           .on_pause = [this] { return go_on(); }};
+}
+
+void RuleJob::show_progress(GlobalStep step) {
+  if (!options_.shows_progress || is_followed_) return;
+  const std::int64_t first = options_.first_step.value_or(0);
+  if (!bar_) bar_.emplace("looking at steps", static_cast<std::uint64_t>(trial_->last_complete_step() - first + 1));
+  bar_->update(static_cast<std::uint64_t>(step.number - first + 1));
 }
 
 // Between two steps: is it time for the reports, and does the user want more?
@@ -119,6 +122,7 @@ Status RuleJob::run() {
   if (reports_) TORNASOLE_CHECK(reports_->write(*runner_, rules::Evaluation::kInProgress));
   last_report_s_ = now_s();
   const Status done = runner_->run();
+  bar_.reset();  // before anything is printed
   if (!done) {
     evaluation_ = rules::Evaluation::kFailed;
   } else {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/progress_bar.h"
 #include "rules/report_files.h"
 #include "tornasole/rule.h"
 #include "tornasole/rule_actions.h"
@@ -62,9 +63,11 @@ class RuleJob {
   static constexpr double kReportEveryS = 10;
 
   Status open_trials();
+  Result<Trial> open(const std::string& dir) const;
   Result<NamedRule> make(const RuleConfiguration& rule);
   Result<const Trial*> other_trial(const std::string& path);
   RuleRunOptions run_options();
+  void show_progress(GlobalStep step);
   bool go_on();
 
   RuleJobOptions options_;
@@ -74,6 +77,7 @@ class RuleJob {
   std::optional<rules::ReportFiles> reports_;
   std::optional<RuleRunner> runner_;
   rules::Evaluation evaluation_ = rules::Evaluation::kInProgress;
+  std::optional<ProgressBar> bar_;  // of a run that is not followed
   bool is_followed_ = false;
   double last_report_s_ = 0;
   bool has_report_failed_ = false;

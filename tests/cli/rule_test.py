@@ -232,10 +232,14 @@ class Reports(RuleTest):
         answer = self.json_of(sick, "--config", config, "--report", self.path("out"), code=10)
         self.assertEqual(
             [(rule["name"], rule["status"], rule["steps_met"]) for rule in answer["rules"]],
-            [("nan-only", "IssuesFound", [4, 5]), ("ExplodingTensor", "NoIssuesFound", []), ("VanishingGradient", "NoIssuesFound", [])],
+            [
+                ("nan-only", "IssuesFound", [4, 5]),
+                ("ExplodingTensor", "NoIssuesFound", []),
+                ("VanishingGradient", "NoIssuesFound", []),
+            ],
         )
-        statuses = self.read_json("out", "status.json")
-        self.assertEqual([status["RuleConfigurationName"] for status in statuses], ["nan-only", "ExplodingTensor", "VanishingGradient"])
+        names = [status["RuleConfigurationName"] for status in self.read_json("out", "status.json")]
+        self.assertEqual(names, ["nan-only", "ExplodingTensor", "VanishingGradient"])
         self.assertEqual(self.read_json("out", "nan-only.json"), answer["rules"][0]["report"])
         result = self.rule(sick, "--config", config, "--report", self.path("one.json"), code=2)
         self.assertIn("there are 3 rules and one report file", result.stderr)
@@ -265,13 +269,9 @@ class Actions(RuleTest):
                 self.assertEqual([strict_json(line)["step"] for line in file], steps)
 
     def test_each_rule_of_a_configuration_has_its_own(self):
-        config = self.write(
-            "rules.json",
-            [
-                configuration("ExplodingTensor", "a"),
-                configuration("ExplodingTensor", "b", action_json=json.dumps({"name": "file", "path": self.path("own")})),
-            ],
-        )
+        own = json.dumps({"name": "file", "path": self.path("own")})
+        rules = [configuration("ExplodingTensor", "a"), configuration("ExplodingTensor", "b", action_json=own)]
+        config = self.write("rules.json", rules)
         actions = json.dumps({"name": "file", "path": self.path("common")})
         self.rule(self.written("sick"), "--config", config, "--actions", actions, code=10)
         for name, rule in (("common", "a"), ("own", "b")):
@@ -323,6 +323,13 @@ class LiveRun(RuleTest):
         self.addCleanup(self.finish, run)
         return run
 
+    def begun_run(self, order="step"):
+        """A run whose first step is there: steps are written by another thread."""
+        run = self.start_run()
+        self.order(run, order)
+        self.wait_until(lambda: os.path.isdir(os.path.join(self.run_path, "index")))
+        return run
+
     def finish(self, process):
         process.kill()
         process.communicate()
@@ -372,10 +379,10 @@ class LiveRun(RuleTest):
         self.assertEqual(self.status(), "IssuesFound")
 
     def test_a_running_run_is_followed_unless_told_otherwise(self):
-        run = self.start_run()
-        self.order(run, "step")
+        run = self.begun_run()
         self.assertIn("ended: all known steps", self.rule(self.run_path, "ExplodingTensor", "--no-follow").stdout)
-        rule = self.start_rule("ExplodingTensor")
+        rule = self.start_rule("ExplodingTensor", "--report", self.path("out"))
+        self.wait_until(lambda: self.status() == "InProgress")
         self.order(run, "step")
         self.order(run, "end")
         output, _ = rule.communicate(timeout=100)
@@ -383,8 +390,7 @@ class LiveRun(RuleTest):
         self.assertIn("2 steps looked at", output)
 
     def test_a_request_to_stop_is_honoured_by_the_run(self):
-        run = self.start_run()
-        self.order(run, "step")
+        run = self.begun_run()
         rule = self.start_rule(
             "ExplodingTensor", "--actions", '{"name": "stoptraining", "training_job_prefix": "run"}'
         )
@@ -400,8 +406,7 @@ class LiveRun(RuleTest):
         self.assertEqual((errors, rule.returncode), ("", 10))
 
     def test_an_interrupt_ends_it_in_order(self):
-        run = self.start_run()
-        self.order(run, "step")
+        run = self.begun_run()
         rule = self.start_rule("ExplodingTensor", "--report", self.path("out"))
         self.wait_until(lambda: self.status() == "InProgress")
         rule.send_signal(signal.SIGINT)
@@ -411,8 +416,7 @@ class LiveRun(RuleTest):
         self.assertEqual(self.status(), "Stopped")
 
     def test_a_run_that_dies_ends_it(self):
-        run = self.start_run()
-        self.order(run, "nan")
+        run = self.begun_run("nan")
         rule = self.start_rule("ExplodingTensor", "--json")
         time.sleep(0.2)
         run.kill()
@@ -422,8 +426,10 @@ class LiveRun(RuleTest):
         self.assertRegex(strict_json(output)["ended_because"], "presumed dead|all known steps")
 
     def test_a_run_that_never_begins(self):
-        result = self.run_program("rule", self.path("gone"), "ExplodingTensor", "--follow", "--poll", "0.01", "--timeout", "0.1")
-        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        result = self.rule(
+            self.path("gone"), "ExplodingTensor", "--follow", "--poll", "0.01", "--timeout", "0.1", code=1
+        )
+        self.assertEqual(result.stdout, "")
         self.assertIn("no such directory; waited 0.1 s", result.stderr)
 
 
