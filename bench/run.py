@@ -48,6 +48,12 @@ READS = [
 ]
 
 
+# VanishingGradient over 1,000 steps x 24 gradients: what, the command before the directory, times faster than the same
+# rule in smdebug's loop. A row is a program that prints {"seconds", "count"}, the steps at which the condition is met.
+RULES = [
+    ("VanishingGradient, native", lambda options: [options.bin / "rules_bench", "vanishing"], 100),
+]
+
 # Extra time of a step of a PyTorch training: scenario of torch_bench.py -> times less than smdebug's, by model.
 TORCH = {
     "save_all": {"mlp": 20, "cnn": 20, "deep": 20},
@@ -235,6 +241,34 @@ class Runner:
                 seconds = statistics.median(answer[share] for answer in answers)
                 self.add(f"{name}, {share}", shown_time(seconds), "-", "-", "-", True)
 
+    def rules(self, name):
+        """One rule over one trial, beside the same rule in smdebug's loop; then `check` beside a bare read."""
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="trial-", dir=self.options.out) as directory:
+            path = directory + "/run"
+            program = self.options.bin / "rules_bench"
+            if self.read_once(program, "make", path) is None:
+                return
+            contenders = {what: command(self.options) for what, command, _ in RULES}
+            contenders |= {job: [program, job] for job in ("read", "check")}
+            contenders["peer"] = [self.options.python, HERE / "rules_peer.py"]
+            answers = {who: [] for who in contenders}
+            for turn in range(self.options.repeats):
+                for who, command in contenders.items():
+                    if who != "peer" or turn < 2:  # it takes minutes
+                        answers[who].append(self.read_once(*command, path))
+        answers = {who: [answer for answer in all_of if answer] for who, all_of in answers.items()}
+        for what, _, target in RULES:
+            if not answers[what] or not answers["peer"]:
+                continue
+            if len({answer["count"] for answer in answers[what] + answers["peer"]}) > 1:
+                self.notes.append(f"{name}: the contenders met the condition at different numbers of steps")
+            self.compare(f"{name} {what}", answers[what], answers["peer"], "seconds", shown_time, target)
+        if answers["read"] and answers["check"]:
+            read, check = (statistics.median(answer["seconds"] for answer in answers[job]) for job in ("read", "check"))
+            self.add(f"{name} check, beside one read", shown_time(check), shown_time(read), f"{check / read:.2f} x", "<= 3 x",
+                     check <= 3 * read)
+
     def torch(self, name):
         """One process that trains bare, under smdebug and under ours, in turns."""
         python = ROOT / ".venvs/bench/bin/python"
@@ -284,6 +318,7 @@ class Runner:
         yield "histogram, 10,000,000 floats", lambda job: self.reductions("histogram", 10_000_000, job, 10)
         yield "statistics at memory speed", lambda job: self.memory_speed()
         yield "statistics in a hook", lambda job: self.hook_share()
+        yield "rules:", self.rules
         yield "PyTorch", self.torch
 
 

@@ -17,7 +17,7 @@ function(tornasole_test name)
     set(arg_LABELS unit)
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
+    set(arg_TIMEOUT 900)
   endif()
   set(folders ${arg_LINKS})
   list(TRANSFORM folders PREPEND tornasole_)
@@ -27,7 +27,9 @@ function(tornasole_test name)
   target_link_libraries(${name} PRIVATE ${folders} tornasole_flags ${arg_PRIVATE_LINKS} GTest::gtest GTest::gmock GTest::gtest_main
     fmt::fmt-header-only)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  # A busy disk takes what is queued in its own time: a test that writes a run wants all of it.
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT TORNASOLE_CLOSE_WAIT_S=120)
 endfunction()
 
 # tornasole_fuzz(NAME SOURCE ... LINKS ...): one libFuzzer program; its corpus is tests/fuzz/corpus/NAME.

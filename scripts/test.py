@@ -1,31 +1,38 @@
 #!/usr/bin/env python3
 """Runs the checks of the project in stages, each timed, all of them whatever fails, and ends in one line:
 
-    N passed, N failed[, N skipped]
+    N passed, N failed[, N skipped][, N left out][, N unsteady]
 
-A test counts once: a ctest entry, a Python test, a fuzz target; a check of all files is one test. Skipped are tests
-whose Python environment cannot be made here; with CI=true that is a failure. Logs: build/test-logs/<stage>.log.
+A test counts once in each environment: a ctest entry, a Python test, a fuzz target; a check of all files is one test.
+Skipped are tests whose Python environment cannot be made here; with CI=true that is a failure. Left out are tests that
+an older PyTorch or another Python has to do without, and that ran in the main environment: they are named, with the
+reason. A test that fails runs once more, alone; if it passes then it has passed and is named as unsteady, with what it
+said at first. Logs: build/test-logs/<stage>.log.
 """
 
 import argparse
-import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-LOGS = ROOT / "build" / "test-logs"
+from stage_tests import ROOT, Outcome, Stage, first_failure, pytest_outcomes, run_ctest, run_fuzz, run_pytest, tests_of
+
 # The label of the tests that need a Python environment, and its name in requirements/.
 ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
-# Environment -> the folders whose tests run in it, with the package installed there.
+# Environment -> the folders whose tests run in it, with the package installed there. The first one runs everything.
 PYTHON_SUITES = {
-    "torch": ["tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"],
+    "torch": [
+        *("tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"),
+        *("tests/zoo", "tests/scripts"),
+    ],
     "torch-old": ["tests/python/torch"],
 }
+# Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
+# pyproject.toml that are on this machine.
+OTHER_PYTHONS = ["3.10", "3.12", "3.13"]
+NO_SUCH_PYTHON = 77  # what scripts/python_version.sh exits with
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -35,74 +42,19 @@ SANITIZER_OPTIONS = {
 }
 
 
-class Stage:
-    """One stage while it runs: where its output goes and what it has counted."""
-
-    def __init__(self, name):
-        self.name = name
-        self.passed = 0
-        self.failed = []
-        self.skipped = []
-        LOGS.mkdir(parents=True, exist_ok=True)
-        self.log_path = LOGS / f"{name}.log"
-        self.log = self.log_path.open("w")
-
-    def run(self, *command, env=None):
-        """Runs a command into the log; whether it succeeded."""
-        return self.exit_code(*command, env=env) == 0
-
-    def exit_code(self, *command, env=None):
-        self.log.write(f"$ {' '.join(map(str, command))}\n")
-        self.log.flush()
-        environment = {**os.environ, **(env or {})}
-        return subprocess.run(command, cwd=ROOT, env=environment, stdout=self.log, stderr=subprocess.STDOUT).returncode
-
-    def count(self, what, succeeded):
-        if succeeded:
-            self.passed += 1
-        else:
-            self.failed.append(what)
-
-    def check(self, what, *command, env=None):
-        """Runs a command that is one test."""
-        succeeded = self.run(*command, env=env)
-        self.count(what, succeeded)
-        return succeeded
-
-    def configure(self, preset):
-        if self.run("cmake", "--preset", preset):
-            return True
-        self.failed.append(f"configure {preset}")
-        return False
-
-    def build(self, preset, *targets):
-        wanted = [argument for target in targets for argument in ("--target", target)]
-        if self.run("cmake", "--build", "--preset", preset, *wanted):
-            return True
-        self.failed.append(f"build {preset}")
-        return False
-
-
 def build_dir(preset):
     return ROOT / "build" if preset == "release" else ROOT / "build" / preset
 
 
-def tests_of(preset):
-    """Name -> labels of every test that the build knows."""
-    command = ["ctest", "--test-dir", build_dir(preset), "--show-only=json-v1"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    tests = {}
-    for test in json.loads(listed.stdout)["tests"]:
-        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
-        tests[test["name"]] = set(properties.get("LABELS", []))
-    return tests
+def make_environment(stage, name):
+    return stage.prepare(f"the environment {name}", "scripts/env.sh", name)
 
 
 def make_environments(stage, labels):
     """Makes what the labelled tests need; the labels that cannot be served."""
     missing = set()
     for label in sorted(labels & ENVIRONMENTS.keys()):
-        if not stage.run("scripts/env.sh", ENVIRONMENTS[label]):
+        if not make_environment(stage, ENVIRONMENTS[label]):
             missing.add(label)
     return missing
 
@@ -111,7 +63,7 @@ def ctest(stage, preset, *, without=(), only=None):
     """Runs the tests of a build whose labels are wanted, and counts each."""
     chosen = {
         name: labels
-        for name, labels in tests_of(preset).items()
+        for name, labels in tests_of(build_dir(preset)).items()
         if not labels & set(without) and (only is None or only in labels)
     }
     missing = make_environments(stage, set().union(*chosen.values()) if chosen else set())
@@ -120,31 +72,7 @@ def ctest(stage, preset, *, without=(), only=None):
         stage.skipped.append(f"{name} (its Python environment cannot be made)")
     if not chosen:
         return
-    report = LOGS / f"{stage.name}.xml"
-    report.unlink(missing_ok=True)
-    names = "^(" + "|".join(re.escape(name) for name in sorted(chosen)) + ")$"
-    stage.run(
-        *("ctest", "--test-dir", build_dir(preset), "--output-on-failure", "--tests-regex", names),
-        *("--parallel", str(os.cpu_count()), "--output-junit", report, "--test-output-size-passed", "1000000"),
-        env=SANITIZER_OPTIONS,
-    )
-    count_report(stage, report, set(chosen))
-
-
-def count_report(stage, report, expected):
-    seen = set()
-    cases = xml.etree.ElementTree.parse(report).getroot().iter("testcase") if report.exists() else ()
-    for case in cases:
-        name = case.get("name")
-        seen.add(name)
-        if case.find("skipped") is not None and case.get("status") != "fail":
-            stage.skipped.append(f"{name} ({case.find('skipped').get('message')})")
-            continue
-        stage.count(name, case.get("status") == "run")
-        # A program passes when some of its tests skip themselves; they are named all the same.
-        for inner in re.findall(r"^\[  SKIPPED \] (\S+) \(", case.findtext("system-out") or "", re.MULTILINE):
-            stage.skipped.append(f"{name}: {inner}")
-    stage.failed += [f"{name} (was not run)" for name in sorted(expected - seen)]
+    run_ctest(stage, build_dir(preset), chosen, env=SANITIZER_OPTIONS)
 
 
 def stage_format(stage):
@@ -177,16 +105,8 @@ def stage_asan(stage):
 
 
 def fuzz(stage, seconds):
-    if not (stage.configure("asan") and stage.build("asan")):
-        return
-    stage.run("tests/fuzz/run.sh", build_dir("asan") / "bin", str(seconds), env=SANITIZER_OPTIONS)
-    stage.log.flush()
-    # One row per target: its name, runs, edges, and "ok" or what is wrong.
-    rows = re.findall(r"^(fuzz_\w+) +\S+ +\S+ +(.*)$", stage.log_path.read_text(errors="replace"), re.MULTILINE)
-    for name, result in rows:
-        stage.count(name, result == "ok")
-    if not rows:
-        stage.failed.append("fuzz: no target ran")
+    if stage.configure("asan") and stage.build("asan"):
+        run_fuzz(stage, build_dir("asan") / "bin", seconds, env=SANITIZER_OPTIONS)
 
 
 def stage_fuzz(stage):
@@ -201,46 +121,47 @@ def stage_tsan(stage):
     if not stage.configure("tsan"):
         return
     # A test is named as its program, so only these are built.
-    programs = sorted(name for name, labels in tests_of("tsan").items() if "threads" in labels)
+    programs = sorted(name for name, labels in tests_of(build_dir("tsan")).items() if "threads" in labels)
     if not programs:
         stage.failed.append("tsan: no test has the label threads")
     elif stage.build("tsan", *programs):
         ctest(stage, "tsan", only="threads", without=("long",))
 
 
-def pytest(stage, environment, folder):
-    """Runs the Python tests of a folder in an environment, and counts each."""
-    python = ROOT / ".venvs" / environment / "bin" / "python"
-    report = LOGS / f"{stage.name}-{environment}-{folder.replace('/', '-')}.xml"
-    report.unlink(missing_ok=True)
-    stage.run(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}", folder)
-    cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase")) if report.exists() else []
-    for case in cases:
-        name = f"{environment}: {case.get('classname')}.{case.get('name')}"
-        if (skipped := case.find("skipped")) is not None:
-            stage.skipped.append(f"{name} ({skipped.get('message')})")
-        else:
-            stage.count(name, case.find("failure") is None and case.find("error") is None)
-    if not cases:
-        stage.failed.append(f"{environment}: {folder}: no test ran")
-
-
 def stage_python(stage):
     # Peers that some of the tests call.
     for environment in ("smdebug", "bench"):
-        if not stage.run("scripts/env.sh", environment):
+        if not make_environment(stage, environment):
             stage.failed.append(f"the environment {environment} cannot be made")
+    ran = set()  # in the main environment, which leaves nothing out
     for environment, folders in PYTHON_SUITES.items():
-        if not stage.run("scripts/env.sh", environment):
+        if not make_environment(stage, environment):
             stage.skipped += [f"{folder} (the environment {environment} cannot be made)" for folder in folders]
             continue
+        is_main = environment == next(iter(PYTHON_SUITES))
+        python = ROOT / ".venvs" / environment / "bin" / "python"
         for folder in folders:
-            pytest(stage, environment, folder)
-    # The Pythons of the table in pyproject.toml that are on this machine, besides the one of the environments.
-    for version in ("3.10", "3.12", "3.13"):
-        code = stage.exit_code("scripts/python_version.sh", version)
-        if code != 3:  # there is no such Python here
-            stage.count(f"pip install . with Python {version}", code == 0)
+            names = run_pytest(stage, python, folder, environment, set() if is_main else ran)
+            if is_main:
+                ran |= names
+    for version in OTHER_PYTHONS:
+        stage.run_twice(lambda _, version=version: installed_with(stage, version), ran)
+
+
+def installed_with(stage, version):
+    """Installs the package with another Python, and runs the tests that need no framework."""
+    title = f"Python {version}"
+    report = stage.logs / f"{stage.name}-{version}.xml"
+    report.unlink(missing_ok=True)
+    began = stage.logged_bytes()
+    code = stage.exit_code("scripts/python_version.sh", version, report)
+    if code == NO_SUCH_PYTHON:
+        what = ["pip install .", "tests/python/core", "tests/python/trials"]
+        stage.left_out[title, "it is not on this machine"] = what
+        return {}
+    answer = dict(pytest_outcomes(report, title))
+    installed = Outcome("passed") if answer else Outcome("failed", stage.logged_since(began))
+    return {f"{title}: pip install .": installed, **answer}
 
 
 def stage_install(stage):
@@ -307,11 +228,21 @@ def main():
             print(f"failed:  {stage.name}: {what}")
         for what in stage.skipped:
             print(f"skipped: {stage.name}: {what}")
+        for (environment, reason), names in sorted(stage.left_out.items()):
+            print(f"left out: {stage.name}: {environment}: {reason}: {', '.join(sorted(names))}")
+    for stage, _ in results:
+        for what, text in stage.unsteady.items():
+            print(f"unsteady: {stage.name}: {what}", *first_failure(text), sep="\n    ")
     passed = sum(stage.passed for stage, _ in results)
     failed = sum(len(stage.failed) for stage, _ in results)
     skipped = sum(len(stage.skipped) for stage, _ in results)
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    left_out = sum(stage.left_out_count() for stage, _ in results)
+    unsteady = sum(len(stage.unsteady) for stage, _ in results)
+    others = ((skipped, "skipped"), (left_out, "left out"), (unsteady, "unsteady"))
+    rest = [f", {count} {what}" for count, what in others if count]
+    print(f"{passed} passed, {failed} failed" + "".join(rest))
     sys.exit(1 if failed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

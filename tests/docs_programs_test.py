@@ -46,9 +46,9 @@ def compile_and_run(language, code, place):
         built = subprocess.run(command, capture_output=True, text=True)
         if built.returncode:
             return built.stderr
-        environment = {**os.environ, "TORNASOLE_STRICT": "1"}
+        environment = {**os.environ, "TORNASOLE_STRICT": "1", "TORNASOLE_CLOSE_WAIT_S": "120"}
         ran = subprocess.run([pathlib.Path(folder, "snippet")], cwd=place, env=environment, capture_output=True,
-                             text=True, timeout=120)
+                             text=True, timeout=600)
         return f"it ended with {ran.returncode}: {ran.stderr}" if ran.returncode else ""
 
 
@@ -70,13 +70,13 @@ class Documents(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="tornasole-page-") as place:
             self.assertFalse(compile_and_run(*next(programs(text))[1:], place))
             shutil.copytree(pathlib.Path(place, "runs/line"), pathlib.Path(place, "runs/other"))
-            # The wheel's command has one more; its test is tests/python/run.
+            # The command of the wheel has one more; tests/python/run/test_documented_runs.py has its lines.
             lines = [line for line in commands(text) if line[0] != "run"]
             self.assertGreater(len(lines), 3)
             for line in lines:
                 with self.subTest(command=" ".join(line)):
                     done = subprocess.run([pathlib.Path(OPTIONS.cli).resolve(), *line], cwd=place, capture_output=True,
-                                          text=True, timeout=120)
+                                          text=True, timeout=600)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertTrue(done.stdout)
 

@@ -45,6 +45,8 @@ PUBLIC = {
     "rule.h": "rules",
     "rule_actions.h": "rules",
     "rule_configuration.h": "rules",
+    "check.h": "rules",
+    "invariants.h": "rules",
     "stats.h": "reduce",
     "hook.h": "capture",
     "checkpoint_files.h": "capture",

@@ -246,6 +246,9 @@ class TORNASOLE_EXPORT Hook {
 
   // Writes what the flight recorder holds, as steps of their own.
   void dump_flight_recorder() noexcept;
+  // Tensors of the open step of which a statistic that is saved is NaN or infinite, in the order they came, at most 100
+  // of them. Empty between steps. For a program that wants to look closer while what they came from is in memory.
+  std::vector<std::string> non_finite_tensors() const;
   // Somebody asked the training to stop (stop_request.json), seen at a saved step.
   bool stop_requested() const noexcept;
 

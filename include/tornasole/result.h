@@ -45,6 +45,8 @@ enum class ErrorKind {
   kStepNotYetAvailable,
   kNoMoreData,
   kInvalidWorker,
+  // Of rules:
+  kInsufficientInformation,
 };
 
 // What an error of a trial is about, as far as it applies.

@@ -30,7 +30,6 @@
 
 #include "tornasole/export.h"
 #include "tornasole/mode.h"
-#include "tornasole/model.h"
 #include "tornasole/result.h"
 #include "tornasole/stats.h"
 #include "tornasole/tensor.h"
@@ -48,8 +47,12 @@ struct Need {
   std::vector<std::string> collections = {};
   std::vector<std::string> regex = {};  // any is found anywhere in the name (Python's re.search)
   std::vector<std::string> names = {};
+  // Where no tensor of the trial has any of them: every tensor but derived statistics.
+  bool or_everything = false;
   // Never those with any of these in their name.
   std::vector<std::string> exclude_regex = {};
+  // And only those for which this is true; asked again when names come. Null: all.
+  std::function<bool(std::string_view name)> choose = {};
 
   // What: the stored reduction, else computed from the value.
   StatSet stats = {};
@@ -66,6 +69,7 @@ struct Need {
 struct StepTensor {
   std::string_view name = {};
   std::string_view worker = {};
+  std::size_t order = 0;  // among the tensors of the step: by worker, then as they were saved
   // Null if it was not saved or no rule needs it. May be kept beyond the step.
   std::shared_ptr<const Tensor> value = {};  // shared: rules keep values of earlier steps
   Stats stats = {};
@@ -150,6 +154,9 @@ class TORNASOLE_EXPORT Findings {
   void count_datapoint() { ++report_.datapoints; }
   // One item could not be looked at: "no value", "empty", "text".
   void skip(std::string_view reason);
+  // The data is not what the rule must have: it is not asked again, and its outcome carries the error.
+  void fail(Error error) { failure_ = std::move(error); }
+  const std::optional<Error>& failure() const noexcept { return failure_; }
   bool is_met() const noexcept { return is_met_; }
 
  private:
@@ -157,6 +164,7 @@ class TORNASOLE_EXPORT Findings {
   GlobalStep global_step_;
   ModeStep step_;
   bool is_met_ = false;
+  std::optional<Error> failure_ = {};
 };
 
 // Between steps: what a rule about time may look at.
@@ -165,6 +173,12 @@ struct Pause {
   bool has_new_steps = false;   // the last refresh brought index files
   bool has_ended = false;       // the end marker is there
   std::int64_t last_step = -1;  // the newest known
+};
+
+// What a rule about time asks of the runner that follows a run.
+struct Pace {
+  double poll_s = 1e9;    // at most so long between two looks
+  double patience_s = 0;  // without new steps it goes on at least so long, unless the end marker is there
 };
 
 class TORNASOLE_EXPORT Rule {
@@ -180,9 +194,12 @@ class TORNASOLE_EXPORT Rule {
   virtual void look_at(const StepView& step, Findings& findings) = 0;
   // Called after every refresh of a run that is followed, and once at the end.
   virtual void look_at_pause(const Pause& /*pause*/, Findings& /*findings*/) {}
+  virtual Pace pace() const { return {}; }
+  // Actions that belong to it besides those a user asked for, as the JSON of one action; empty: none.
+  virtual std::string action() const { return {}; }
   // Further members of the report's Details: name -> JSON; asked at the end.
   virtual std::map<std::string, std::string> details() const { return {}; }
-  // Files of its own besides the report, by name; asked at the end.
+  // Files of its own besides the report, by name; asked now and then, and at the end.
   virtual std::map<std::string, std::string> files() const { return {}; }
   // Forgets what it keeps between steps.
   virtual void reset() = 0;
@@ -263,6 +280,7 @@ struct RuleOutcome {
   RuleReport report = {};
   std::int64_t steps_evaluated = 0;          // steps at which something it needs was saved
   std::vector<std::int64_t> steps_met = {};  // global; at most the first 10,000
+  std::optional<Error> error = {};           // why it could not go on; it was not asked about later steps
 };
 
 struct RuleRunOptions {
@@ -280,8 +298,6 @@ struct RuleRunOptions {
   std::function<void(const RuleOutcome& rule, const Violation& newest)> on_met = {};
   // Called after every step; false ends the run.
   std::function<bool(GlobalStep step)> on_step = {};
-  // Called after every look at a run that is followed; false ends the run.
-  std::function<bool()> on_pause = {};
 };
 
 // Runs rules over a trial, in one pass for all of them.
@@ -294,6 +310,8 @@ class TORNASOLE_EXPORT RuleRunner {
 
   // Before the first run.
   void add(NamedRule rule);
+  // Called after every look at a run that is followed, and at the end; false ends the run.
+  void on_pause(std::function<bool()> go_on);
   // All complete steps that the trial knows and the rules have not seen yet; with `follow` also those that come, until
   // the run is over.
   Status run();

@@ -16,7 +16,7 @@
 //   email, sms    endpoint             calls the notifier: PROGRAM email|sms ENDPOINT SUBJECT, the text on its input
 //   exec          command              runs the program of the list, without a shell, the event as JSON on its input
 //   file          path                 appends the event as one line of JSON
-//   webhook       url                  posts the event as JSON to an http:// address
+//   webhook       url                  posts the event as JSON to an http:// address; https:// by curl
 //
 // Names and keys are compared without case. Each action runs once, unless it has "repeat": true. The event is an object
 // with rule, trial, time (seconds since 1970), step, mode, mode_step, worker, tensor, value, threshold and message.

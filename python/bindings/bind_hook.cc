@@ -19,6 +19,7 @@
 #include "bindings/any_array.h"
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/dict_of.h"
 #include "bindings/log_queue.h"
 #include "bindings/model_of.h"
 #include "bindings/options_of.h"
@@ -52,33 +53,18 @@ double scalar_of(nb::handle value, std::string_view name) {
 }
 
 nb::dict report_dict(const CaptureReport& report) {
-  nb::dict dict;
-  dict["due_steps"] = report.due_steps;
-  dict["committed_steps"] = report.committed_steps;
-  dict["dropped_steps"] = report.dropped_steps;
-  dict["dropped_values"] = report.dropped_values;
-  dict["last_committed_step"] = report.last_committed_step;
-  dict["queue_peak_bytes"] = report.queue_peak_bytes;
-  dict["wait_ms"] = report.wait_ms;
-  dict["errors"] = report.errors;
   nb::list collections;
   for (const CaptureReport::CollectionCoverage& coverage : report.collections) {
-    nb::dict one;
-    one["name"] = coverage.name;
-    one["saved"] = coverage.saved;
-    one["matched"] = coverage.matched;
-    one["saved_values"] = coverage.saved_values;
-    one["unmatched_patterns"] = coverage.unmatched_patterns;
-    one["near_misses"] = coverage.near_misses;
-    collections.append(one);
+    collections.append(dict_of("name", coverage.name, "saved", coverage.saved, "matched", coverage.matched,
+                               "saved_values", coverage.saved_values, "unmatched_patterns", coverage.unmatched_patterns,
+                               "near_misses", coverage.near_misses));
   }
-  dict["collections"] = collections;
-  dict["names_observed"] = report.names_observed;
-  dict["unclaimed_names"] = report.unclaimed_names;
-  dict["bytes_written"] = report.bytes_written;
-  dict["largest_step_bytes"] = report.largest_step_bytes;
-  dict["bytes_by_collection"] = report.bytes_by_collection;
-  return dict;
+  return dict_of("due_steps", report.due_steps, "committed_steps", report.committed_steps, "dropped_steps",
+                 report.dropped_steps, "dropped_values", report.dropped_values, "last_committed_step",
+                 report.last_committed_step, "queue_peak_bytes", report.queue_peak_bytes, "wait_ms", report.wait_ms,
+                 "errors", report.errors, "collections", collections, "names_observed", report.names_observed,
+                 "unclaimed_names", report.unclaimed_names, "bytes_written", report.bytes_written, "largest_step_bytes",
+                 report.largest_step_bytes, "bytes_by_collection", report.bytes_by_collection);
 }
 
 // A hook and its open step. The front end begins and ends steps, so a step needs no object of its own in Python.
@@ -275,6 +261,7 @@ void bind_state(nb::class_<PythonHook>& hook) {
       .def_prop_ro("out_dir", [](PythonHook& self) { return self.hook().out_dir(); })
       .def_prop_ro("worker", [](PythonHook& self) { return self.hook().worker(); })
       .def_prop_ro("training_run", [](PythonHook& self) { return self.hook().training_run(); })
+      .def("non_finite_tensors", [](PythonHook& self) { return self.hook().non_finite_tensors(); })
       .def_prop_ro("stop_requested", [](PythonHook& self) { return self.hook().stop_requested(); })
       .def("set_worker",
            [](PythonHook& self, std::int64_t rank, std::int64_t size) { check(self.hook().set_worker(rank, size)); })

@@ -17,6 +17,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/dict_of.h"
 #include "bindings/exclusive_use.h"
 #include "bindings/numbers.h"
 #include "bindings/python_errors.h"
@@ -243,15 +244,10 @@ class PythonTrial {
     const auto collections = ask([](const Trial& trial) { return trial.collections(); });
     nb::dict result;
     for (const auto& [name, collection] : collections) {
-      nb::dict fields;
-      fields["name"] = collection.name;
-      fields["include_regex"] = collection.include_regex;
-      fields["exclude_regex"] = collection.exclude_regex;
-      fields["tensor_names"] = collection.tensor_names;
-      fields["reduction_config"] = collection.reduction_config;
-      fields["save_config"] = collection.save_config;
-      fields["save_histogram"] = collection.save_histogram;
-      result[nb::str(name.c_str(), name.size())] = fields;
+      result[nb::str(name.c_str(), name.size())] = dict_of(
+          "name", collection.name, "include_regex", collection.include_regex, "exclude_regex", collection.exclude_regex,
+          "tensor_names", collection.tensor_names, "reduction_config", collection.reduction_config, "save_config",
+          collection.save_config, "save_histogram", collection.save_histogram);
     }
     return result;
   }

@@ -30,6 +30,12 @@ void read(nb::handle dict, const char* key, T* value) {
   }
 }
 
+template <typename T, typename... Rest>
+void read(nb::handle dict, const char* key, T* value, const Rest&... rest) {
+  read(dict, key, value);
+  read(dict, rest...);
+}
+
 // The items of a list, each made by `make`.
 template <typename T, typename Make>
 void read_list(nb::handle dict, const char* key, std::vector<T>* items, const Make& make) {
@@ -39,53 +45,38 @@ void read_list(nb::handle dict, const char* key, std::vector<T>* items, const Ma
 }
 
 ModelDescription::Module module_of(nb::handle dict) {
-  ModelDescription::Module module;
-  read(dict, "path", &module.path);
-  read(dict, "type", &module.type);
-  read(dict, "parent", &module.parent);
-  read(dict, "call_order", &module.call_order);
-  read(dict, "training", &module.training);
-  return module;
+  ModelDescription::Module made;
+  read(dict, "path", &made.path, "type", &made.type, "parent", &made.parent, "call_order", &made.call_order, "training",
+       &made.training);
+  return made;
 }
 
 ModelDescription::Parameter parameter_of(nb::handle dict) {
-  ModelDescription::Parameter parameter;
-  read(dict, "name", &parameter.name);
-  read(dict, "module", &parameter.module);
-  read(dict, "shape", &parameter.shape);
-  read(dict, "dtype", &parameter.dtype);
-  read(dict, "requires_grad", &parameter.requires_grad);
-  read(dict, "tied", &parameter.tied);
-  return parameter;
+  ModelDescription::Parameter made;
+  read(dict, "name", &made.name, "module", &made.module, "shape", &made.shape, "dtype", &made.dtype, "requires_grad",
+       &made.requires_grad, "tied", &made.tied);
+  return made;
 }
 
 ModelDescription::Loss loss_of(nb::handle dict) {
-  ModelDescription::Loss loss;
-  read(dict, "name", &loss.name);
-  read(dict, "type", &loss.type);
-  read(dict, "predictions", &loss.predictions);
-  read(dict, "labels", &loss.labels);
-  return loss;
+  ModelDescription::Loss made;
+  read(dict, "name", &made.name, "type", &made.type, "predictions", &made.predictions, "labels", &made.labels);
+  return made;
 }
 
 ModelDescription::Optimizer optimizer_of(nb::handle dict) {
-  ModelDescription::Optimizer optimizer;
-  read(dict, "type", &optimizer.type);
-  read(dict, "hyperparameters", &optimizer.hyperparameters);
-  read(dict, "groups", &optimizer.groups);
-  return optimizer;
+  ModelDescription::Optimizer made;
+  read(dict, "type", &made.type, "hyperparameters", &made.hyperparameters, "groups", &made.groups);
+  return made;
 }
 
 }  // namespace
 
 StepFacts step_facts_of(nb::handle dict) {
-  StepFacts facts;
-  read(dict, "optimizer_step", &facts.optimizer_step);
-  read(dict, "training", &facts.training);
-  read(dict, "grad_enabled", &facts.grad_enabled);
-  read(dict, "backward_in_eval", &facts.backward_in_eval);
-  read(dict, "grad_scale", &facts.grad_scale);
-  return facts;
+  StepFacts made;
+  read(dict, "optimizer_step", &made.optimizer_step, "training", &made.training, "grad_enabled", &made.grad_enabled,
+       "backward_in_eval", &made.backward_in_eval, "grad_scale", &made.grad_scale);
+  return made;
 }
 
 ModelDescription model_of(nb::handle dict) {

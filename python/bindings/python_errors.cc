@@ -27,6 +27,7 @@ const char* kind_name(ErrorKind kind) {
     case ErrorKind::kStepNotYetAvailable: return "step_not_yet_available";
     case ErrorKind::kNoMoreData: return "no_more_data";
     case ErrorKind::kInvalidWorker: return "invalid_worker";
+    case ErrorKind::kInsufficientInformation: return "insufficient_information";
   }
   return "base";
 }

@@ -294,6 +294,9 @@ def _described(kind: str, message: str, details: dict) -> _Described | None:
             return NoMoreData(step, mode, details.get("last_step", -1))
         case "invalid_worker":
             return InvalidWorker(worker)
+        case "insufficient_information":
+            # The engine's message begins with "rule <name>: ".
+            return InsufficientInformationForRuleInvocation(message.partition(":")[0].removeprefix("rule "), message)
     return None
 
 

@@ -202,6 +202,7 @@ std::vector<std::string> Collection::tensor_names() const { return state_->colle
 // ---- state and end
 
 bool Hook::stop_requested() const noexcept { return state_->stop_requested(); }
+std::vector<std::string> Hook::non_finite_tensors() const { return state_->non_finite_tensors(); }
 Mode Hook::mode() const noexcept { return state_->mode(); }
 std::int64_t Hook::step() const noexcept { return state_->step(); }
 std::int64_t Hook::mode_step(Mode mode) const noexcept { return state_->mode_step(mode); }

@@ -270,6 +270,7 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
           config_.readable_by_smdebug ? reduce::widen_for_smdebug(number, &is_exact_only) : std::nullopt;
       push_small_locked(work.serial, named->second, wide ? view_of(*wide, &texts) : number, work.wall_time);
     }
+    note_non_finite_locked(work, reduced);
     if (!reduced.skipped.empty() && warned_names_.insert(work.name).second) {
       health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved",
                                                    *work.name, dtype_name(tensor.dtype()), tensor.shape().to_string(),
@@ -280,6 +281,22 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
     }
   }
   if (work.save_raw) write_raw(lock, work, tensor);
+}
+
+void HookState::note_non_finite_locked(const Work& work, const reduce::Reduced& reduced) {
+  constexpr std::size_t kMaxNames = 100;
+  if (step_.id.serial != work.serial || step_.non_finite.size() == kMaxNames) return;
+  const bool is_finite = std::ranges::none_of(
+      reduced.values, [](const reduce::ReducedValue& value) { return reduce::has_non_finite(value.value.view()); });
+  if (!is_finite) step_.non_finite.push_back(work.name);
+}
+
+std::vector<std::string> HookState::non_finite_tensors() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  if (!step_.is_open) return names;
+  for (const std::string* name : step_.non_finite) names.push_back(*name);
+  return names;
 }
 
 void HookState::write_raw(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {

@@ -38,6 +38,7 @@
 #include "plan/collections.h"
 #include "plan/plan.h"
 #include "reduce/derived.h"
+#include "reduce/reduce.h"
 #include "store/store.h"
 #include "tornasole/hook.h"
 
@@ -101,6 +102,7 @@ class HookState {
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
   void dump_flight_recorder() noexcept;
+  std::vector<std::string> non_finite_tensors();
   bool stop_requested() const noexcept { return writer_ && writer_->is_stop_requested(); }
 
   struct Ending {
@@ -203,6 +205,7 @@ class HookState {
     StepFacts facts = {};
     std::vector<Held> held = {};
     std::size_t held_bytes = 0;
+    std::vector<const std::string*> non_finite = {};  // names of tensors with such a statistic
     std::vector<format::MetricRecord> metrics = {};
     std::unordered_map<std::string, int> numbers = {};
   };
@@ -236,6 +239,7 @@ class HookState {
   void watch_locked(NameInfo& info, const TensorView& tensor);
   void record_locked(NameInfo& info, const TensorView& tensor);
   void write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
+  void note_non_finite_locked(const Work& work, const reduce::Reduced& reduced);
   void write_raw(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor, double wall_time);
   void push_copy(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);

@@ -209,6 +209,7 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
   step_.held_bytes = 0;
   step_.numbers.clear();
   step_.classes.clear();
+  step_.non_finite.clear();
   step_.is_started = step_.is_lost = step_.is_handed_over = false;
   step_.facts = {};
   step_.bytes = step_.waited_ns = 0;

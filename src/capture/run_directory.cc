@@ -31,20 +31,6 @@ Status write_file(store::Store& store, std::string_view path, ByteView content) 
   return file->publish(/*replace=*/true);
 }
 
-Status refuse_occupied(const store::Store& store, const Occupancy& occupancy) {
-  switch (occupancy.occupant) {
-    case Occupant::kFinished:
-      return runtime_error("{}: a finished run lives there ({} exists); choose another out_dir, or remove that run",
-                           store.description(), format::kEndMarkerPath);
-    case Occupant::kLive:
-      return runtime_error("{}: a live run writes there: {}; end it, or choose another out_dir", store.description(),
-                           occupancy.description);
-    case Occupant::kNobody:
-    case Occupant::kDead: break;
-  }
-  return {};
-}
-
 Error cannot_move_error(const store::Store& store, const Occupancy& occupancy) {
   const std::string reach =
       occupancy.last_step < 0 ? "without a step" : fmt::format("that ends with step {}", occupancy.last_step);
@@ -73,6 +59,20 @@ Status drop_old_stop_request(store::Store& store, double seconds_since_start) {
 RunDirectory::RunDirectory(store::Store* store, const Clock* clock, RunIdentity identity)
     : store_(store), clock_(clock), identity_(std::move(identity)) {}
 
+Status RunDirectory::refuse_occupied(const Occupancy& occupancy) const {
+  switch (occupancy.occupant) {
+    case Occupant::kFinished:
+      return runtime_error("{}: a finished run lives there ({} exists); choose another out_dir, or remove that run",
+                           store_->description(), format::kEndMarkerPath);
+    case Occupant::kLive:
+      return runtime_error("{}: a live run writes there: {}; end it, or choose another out_dir", store_->description(),
+                           occupancy.description);
+    case Occupant::kNobody:
+    case Occupant::kDead: break;
+  }
+  return {};
+}
+
 Result<Occupancy> RunDirectory::look() const {
   SurveyOptions options{.self = &identity_.process};
   if (has_begun_) options.own_run_id = identity_.run_id;
@@ -85,10 +85,10 @@ Status RunDirectory::check(const std::function<void(double seconds)>& sleep) con
   if (identity_.writer_count > 1) {
     // Its fellow workers may be writing already; only the chief, at its first write, can tell an old run from its own.
     TORNASOLE_TRY(const bool is_finished, has_end_marker(*store_));
-    return is_finished ? refuse_occupied(*store_, {.occupant = Occupant::kFinished}) : Status();
+    return is_finished ? refuse_occupied({.occupant = Occupant::kFinished}) : Status();
   }
   TORNASOLE_TRY(const Survey found, survey_and_watch(*store_, &options, sleep));
-  TORNASOLE_CHECK(refuse_occupied(*store_, found.occupancy));
+  TORNASOLE_CHECK(refuse_occupied(found.occupancy));
   const bool must_move = found.has_files && !identity_.resume;
   if (must_move && !store_->capabilities().can_rename) return cannot_move_error(*store_, found.occupancy);
   return {};
@@ -103,12 +103,12 @@ Status RunDirectory::begin(const std::function<void(double seconds)>& sleep, std
   SurveyOptions options{.self = &identity_.process};
   options.own_run_id = identity_.run_id;  // of an earlier try that failed half way
   TORNASOLE_TRY(const Survey before, survey_and_watch(*store_, &options, sleep));
-  TORNASOLE_CHECK(refuse_occupied(*store_, before.occupancy));
+  TORNASOLE_CHECK(refuse_occupied(before.occupancy));
   if (!store_->capabilities().can_claim) return take_directory(before, first_free_step);
 
   TORNASOLE_TRY(const SetUpLock lock, SetUpLock::acquire(store_, identity_.process, sleep));
   TORNASOLE_TRY(const Survey found, survey(*store_, options));
-  TORNASOLE_CHECK(refuse_occupied(*store_, found.occupancy));
+  TORNASOLE_CHECK(refuse_occupied(found.occupancy));
   return take_directory(found, first_free_step);
 }
 

@@ -8,6 +8,7 @@
 //      the old attempt to attempts/<n>/, or continue after its last step with `resume`), claim, write run.json; other
 //      workers than the chief wait for run.json.
 //   3. publish_health: at most once a second, and as a heartbeat.
+//      Gone before anything was published (somebody cleared the place while the run was setting up): renew.
 //   4. end: health `ended` or `failed`; the last writer to finish writes the end marker; the claim is removed.
 //
 // Used by: writer thread of capture, and Hook::open for step 1. Not thread-safe.
@@ -62,6 +63,13 @@ class RunDirectory {
   bool has_begun() const noexcept { return has_begun_; }
   const std::string& run_id() const noexcept { return identity_.run_id; }
 
+  // Whether what `begin` wrote, or the directory itself, is no longer there.
+  bool is_gone();
+  // Takes the place again, for the same run. Nothing that lies there is moved: fellow workers may be back already. For
+  // a worker that is not the chief: once the chief did. kInvalid if another run came first; after any failure it may be
+  // tried again.
+  Status renew(const std::function<void(double seconds)>& sleep);
+
   // Step 3 and 4. `health` is completed with process, run_id, start and heartbeat. kEnded: another run presumed this
   // one dead and owns the directory now; nothing was written.
   Status publish_health(format::Health health);
@@ -72,8 +80,10 @@ class RunDirectory {
  private:
   // Step 2, for the chief: what is found is continued or moved aside, then the run is claimed and announced.
   Status take_directory(const Survey& found, std::int64_t* first_free_step);
+  Status refuse_occupied(const Occupancy& occupancy) const;
   Status take_claim();
   Status announce_run();
+  Status take_again(const std::function<void(double seconds)>& sleep);
   // Step 2, for every other worker.
   Status join(const std::function<void(double seconds)>& sleep, std::int64_t* first_free_step);
   Status write_health(format::Health health);

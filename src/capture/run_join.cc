@@ -103,23 +103,6 @@ class RunWatch {
   std::map<std::string, double> heartbeats_ = {};
 };
 
-// A suspect that was silent since run.json was written is one the chief presumed dead.
-Status refuse_other_runs(store::Store& store, const FoundRun& found) {
-  TORNASOLE_TRY(const std::vector<HealthFile> files, read_health_files(store));
-  StoreTime time(&store);
-  for (const HealthFile& file : files) {
-    if (!file.health || file.health->run_id == found.run.run_id) continue;
-    const Liveness liveness = judge(file, time);
-    const bool is_live =
-        liveness == Liveness::kAlive || (liveness == Liveness::kMaybe && file.status.modified_s > found.modified_s);
-    if (!is_live) continue;
-    return runtime_error("{}: {} writes there for another run ({}, not {}); end it, or choose another out_dir",
-                         store.description(), describe(file.health->process), printable(file.health->run_id),
-                         printable(found.run.run_id));
-  }
-  return {};
-}
-
 }  // namespace
 
 Status RunDirectory::join(const std::function<void(double seconds)>& sleep, std::int64_t* first_free_step) {
@@ -143,7 +126,7 @@ Status RunDirectory::join(const std::function<void(double seconds)>& sleep, std:
     return not_yet_error("{}: {} waited {} s for the chief to begin the run: {}", store_->description(),
                          identity_.worker, kJoinSeconds, problem);
   }
-  TORNASOLE_CHECK(refuse_other_runs(*store_, *found));
+  TORNASOLE_CHECK(refuse_other_runs(*store_, found->run.run_id, found->modified_s));
   if (identity_.resume) {
     // The chief may have published new steps already: the run that is continued ends where this one began.
     TORNASOLE_TRY(const std::int64_t last_step, last_published_step(*store_, found->modified_s));

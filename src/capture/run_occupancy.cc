@@ -221,6 +221,22 @@ Result<std::int64_t> last_published_step(store::Store& store, std::optional<doub
   return last;
 }
 
+Status refuse_other_runs(store::Store& store, std::string_view run_id, double since_s) {
+  TORNASOLE_TRY(const std::vector<HealthFile> files, read_health_files(store));
+  StoreTime time(&store);
+  for (const HealthFile& file : files) {
+    if (!file.health || file.health->run_id == run_id) continue;
+    const Liveness liveness = judge(file, time);
+    const bool is_live =
+        liveness == Liveness::kAlive || (liveness == Liveness::kMaybe && file.status.modified_s > since_s);
+    if (!is_live) continue;
+    return runtime_error("{}: {} writes there for another run ({}, not {}); end it, or choose another out_dir",
+                         store.description(), describe(file.health->process), printable(file.health->run_id),
+                         printable(run_id));
+  }
+  return {};
+}
+
 Result<Survey> survey(store::Store& store, const SurveyOptions& options) {
   TORNASOLE_TRY(Writers writers, survey_writers(store, options));
   Survey result;

@@ -77,6 +77,10 @@ Result<Survey> survey(store::Store& store, const SurveyOptions& options);
 // of the dead ones.
 Result<Survey> survey_and_watch(store::Store& store, SurveyOptions* options, const Sleep& sleep);
 
+// kInvalid if a live worker of another run writes there. One that may live counts if it gave a sign after `since_s`:
+// silent since then, it is one that the chief presumed dead.
+Status refuse_other_runs(store::Store& store, std::string_view run_id, double since_s);
+
 Result<bool> has_end_marker(store::Store& store);
 // Anything below index, events, collections or tornasole, or a stop request. Temporary files count: a killed run may
 // have left nothing else.

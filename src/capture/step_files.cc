@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "format/paths.h"
 #include "format/record.h"
+#include "store/store_path.h"
 
 namespace tornasole::capture {
 namespace {
@@ -149,6 +150,25 @@ Status StepFiles::write_index(bool sync) {
   TORNASOLE_CHECK(file->publish(/*replace=*/false));
   index_bytes_ = text.size();
   if (sync) TORNASOLE_CHECK(store_->sync_directory(parent_of(index_path_)));
+  return {};
+}
+
+bool StepFiles::is_lost() const {
+  if (!event_file_ || !store_->capabilities().can_rename) return false;
+  const auto status = store_->status(fmt::format("{}{}", event_path_, store::kTemporarySuffix));
+  return !status.ok() && status.error().code == ErrorCode::kNotFound;
+}
+
+Status StepFiles::rescue() {
+  if (!is_lost()) return {};
+  TORNASOLE_TRY(auto copy, store_->create(event_path_));
+  for (std::uint64_t offset = 0; offset < event_file_->size_bytes();) {
+    TORNASOLE_TRY(const Bytes piece, event_file_->read_back(offset, kFlushBytes));
+    if (piece.empty()) return io_error("{}: its values end after {} bytes", event_path_, offset);
+    TORNASOLE_CHECK(copy->append(piece));
+    offset += piece.size();
+  }
+  event_file_ = std::move(copy);
   return {};
 }
 

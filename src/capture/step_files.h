@@ -37,6 +37,11 @@ class StepFiles {
   // What was gathered leaves the process.
   Status flush();
   bool has_gathered() const noexcept { return !gathered_.empty(); }
+  bool has_event_file() const noexcept { return event_file_ != nullptr; }
+  // Made with the first value, unless it is made before.
+  Status open_event_file();
+  // Its values have their name already, and only the index is missing.
+  bool is_half_published() const noexcept { return !event_file_ && !index_.event_file.empty(); }
 
   // Durable, not yet published: for grouped syncs.
   Status sync();
@@ -46,6 +51,10 @@ class StepFiles {
     bool sync = false;  // file, then name, then directory, for each of the two files
   };
   Status publish(const PublishOptions& options);
+  // Whether somebody removed the values written so far.
+  bool is_lost() const;
+  // If so, writes them again, from the handle that is still open.
+  Status rescue();
   // Removes what is there under temporary names.
   void abandon() noexcept;
 
@@ -53,7 +62,6 @@ class StepFiles {
   std::uint64_t size_bytes() const noexcept { return offset_ + index_bytes_; }
 
  private:
-  Status open_event_file();
   Status append_record(const std::string& name, const format::EncodedEvent& event, std::string_view content);
   void add_entry(const std::string& name, std::uint64_t length, std::uint32_t masked_crc);
   Status write_index(bool sync);

@@ -18,8 +18,6 @@ constexpr std::int64_t kRetryNs = 60 * kSecondNs;
 constexpr int kFailuresUntilOff = 5;
 constexpr std::size_t kMaxHeld = 64;
 
-void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
-
 }  // namespace
 
 Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store, const Clock* clock,
@@ -192,7 +190,10 @@ void Writer::handle_job(StepStartJob& job) {
 }
 
 void Writer::handle_job(ValueJob& job) {
-  if (is_current(job.serial)) check_current(current_->add_value(job));
+  if (is_current(job.serial)) {
+    open_first_event_file();
+    if (current_) check_current(current_->add_value(job));
+  }
   if (job.buffer) {
     job.buffer.reset();
     queue_.notify_space();
@@ -201,7 +202,8 @@ void Writer::handle_job(ValueJob& job) {
 
 void Writer::handle_job(StreamJob& job) {
   if (!is_current(job.serial)) return;  // its pieces are then nobody's
-  check_current(current_->begin_stream(job));
+  open_first_event_file();
+  if (current_) check_current(current_->begin_stream(job));
   if (current_) stream_ = job.stream;
 }
 
@@ -238,7 +240,10 @@ void Writer::handle_job(StepDropJob& job) {
 
 void Writer::handle_job(StepEndJob& job) {
   if (!is_current(job.id.serial)) return;
-  if (job.collections) check_current(write_collections(*job.collections));
+  check_current(renew_if_gone());
+  if (current_ && job.collections) {
+    check_current(write_or_renew([&] { return write_collections(job.collections); }));
+  }
   if (!current_) return;
   if (config_.fsync == config::FsyncPolicy::kInterval) {
     if (const Status flushed = current_->flush(); !flushed.ok()) {
@@ -258,13 +263,19 @@ void Writer::handle_job(StepEndJob& job) {
 }
 
 Status Writer::publish(StepFiles* files, const StepEndJob& end) {
-  return files->publish(
-      {.is_partial = end.is_partial, .facts = end.facts, .sync = config_.fsync != config::FsyncPolicy::kNone});
+  return write_or_renew([&] {
+    // The values may be gone that an index would speak of.
+    if (files->is_half_published()) return Status(io_error("its index could not be written"));
+    return files->publish(
+        {.is_partial = end.is_partial, .facts = end.facts, .sync = config_.fsync != config::FsyncPolicy::kNone});
+  });
 }
 
 void Writer::publish_held() {
   last_sync_ns_ = clock_->monotonic_ns();
-  for (Finished& finished : std::exchange(held_, {})) {
+  if (held_.empty()) return;
+  if (const Status renewed = renew_if_gone(); !renewed.ok()) health_->note("io", renewed.error());
+  for (Finished& finished : held_) {
     const Status published = publish(&finished.files, finished.end);
     if (published.ok()) {
       after_commit(finished.files, finished.end);
@@ -274,6 +285,7 @@ void Writer::publish_held() {
     check_current(published);
     current_ = std::move(open);
   }
+  held_.clear();
 }
 
 void Writer::after_commit(const StepFiles& files, const StepEndJob& end) {
@@ -282,6 +294,8 @@ void Writer::after_commit(const StepFiles& files, const StepEndJob& end) {
     health_->log(LogLevel::kWarning, fmt::format("capture is on again: step {} was written", files.id().global_step));
   }
   last_published_ = std::max(last_published_, files.id().global_step);
+  has_published_ = true;
+  collections_.reset();
   health_->step_committed(files.id().global_step, static_cast<std::int64_t>(files.size_bytes()));
   for (const format::MetricRecord& metric : end.metrics) {
     const Status written = metrics_.append(metric, clock_->wall_seconds());
@@ -341,7 +355,7 @@ void Writer::handle_job(CloseJob& job) {
     return;
   }
   if (job.collections) {
-    const Status written = write_collections(*job.collections);
+    const Status written = write_collections(job.collections);
     if (!written.ok()) health_->note("close", written.error());
   }
   format::Health health = make_health();
@@ -353,28 +367,6 @@ void Writer::handle_job(CloseJob& job) {
 
 // ---- files beside the steps
 
-Status Writer::ensure_begun() {
-  if (run_.has_begun()) return {};
-  if (is_refused_) return runtime_error("{} belongs to another process", store_->description());
-  std::int64_t first_free = 0;
-  Status begun = run_.begin(sleep_seconds, &first_free);
-  if (!begun.ok()) {
-    if (begun.error().code == ErrorCode::kInvalid) is_refused_ = true;
-    return begun;
-  }
-  last_published_ = first_free - 1;
-  if (config_.keep_steps && first_free > 0) {
-    TORNASOLE_TRY(const auto entries, store_->list("index", /*recursive=*/true));
-    for (const store::Entry& entry : entries) {
-      const auto file = format::parse_step_file(entry.path, ".json");
-      if (file && file->worker_file_name == worker_) published_.push_back(file->step);
-    }
-  }
-  if (!model_text_.empty()) TORNASOLE_CHECK(write_small_file(format::model_path(worker_), model_text_));
-  publish_health(/*is_urgent=*/true);
-  return {};
-}
-
 Status Writer::write_small_file(const std::string& path, ByteView content) {
   TORNASOLE_TRY(const auto file, store_->create(path));
   TORNASOLE_CHECK(file->append(content));
@@ -382,8 +374,9 @@ Status Writer::write_small_file(const std::string& path, ByteView content) {
   return file->publish(/*replace=*/true);
 }
 
-Status Writer::write_collections(const format::CollectionsFile& file) {
-  return write_small_file(format::collections_path(worker_), format::encode_collections(file));
+Status Writer::write_collections(const std::shared_ptr<const format::CollectionsFile>& file) {
+  if (!has_published_) collections_ = file;
+  return write_small_file(format::collections_path(worker_), format::encode_collections(*file));
 }
 
 format::Health Writer::make_health() const {
@@ -409,13 +402,20 @@ format::Health Writer::make_health() const {
 }
 
 void Writer::publish_health(bool is_urgent) {
-  if (!run_.has_begun()) return;
-  const std::uint64_t changes = health_->changes();
-  const std::int64_t now = clock_->monotonic_ns();
-  const std::int64_t age = now - last_health_ns_;
-  if (!is_urgent && age < (changes != published_changes_ ? kSecondNs : kHeartbeatNs)) return;
-  last_health_ns_ = now;
-  published_changes_ = changes;
+  if (!run_.has_begun() || is_refused_) return;
+  const std::int64_t age = clock_->monotonic_ns() - last_health_ns_;
+  if (!is_urgent && age < (health_->changes() != published_changes_ ? kSecondNs : kHeartbeatNs)) return;
+  if (const Status renewed = renew_if_gone(); !renewed.ok()) {
+    last_health_ns_ = clock_->monotonic_ns();
+    health_->note("health", renewed.error());
+    return;
+  }
+  write_health();
+}
+
+void Writer::write_health() {
+  last_health_ns_ = clock_->monotonic_ns();
+  published_changes_ = health_->changes();
   const Status published = run_.publish_health(make_health());
   if (!published.ok()) health_->note("health", published.error());
   failed_reason_.clear();

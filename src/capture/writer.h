@@ -4,6 +4,7 @@
 //
 //   1. The thread starts with the first job; before it there are no files.
 //   2. First step: the directory is taken (RunDirectory::begin).
+//      Whoever starts workers together may clear it again meanwhile: until a step is published, it is taken once more.
 //   3. A step's values are appended as they come. At its end: collections file if it changed, event file, index file.
 //   4. A step that fails is removed and counted. Five in a row: capture goes off; one due step a minute is tried.
 //   5. Close: what is queued is finished, the collections and health files are written, then the end marker.
@@ -15,6 +16,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -84,14 +86,22 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void step_failed(std::string_view cause, const Error& error);
 
   Status ensure_begun();
+  Status begin_run(std::int64_t* first_free_step);
+  // If the directory is gone and no step was published: takes it again, with everything that was in it.
+  Status renew_if_gone();
+  Status renew();
+  // Runs `write`, and once more each time it fails because the directory was just being removed.
+  Status write_or_renew(const std::function<Status()>& write);
+  void open_first_event_file();
   Status publish(StepFiles* files, const StepEndJob& end);
   void publish_held();
   void after_commit(const StepFiles& files, const StepEndJob& end);
   Status write_small_file(const std::string& path, ByteView content);
-  Status write_collections(const format::CollectionsFile& file);
+  Status write_collections(const std::shared_ptr<const format::CollectionsFile>& file);
   Status remove_oldest();
   void tick();
   void publish_health(bool is_urgent);
+  void write_health();
   format::Health make_health() const;
   std::int64_t wait_ns() const;
 
@@ -124,12 +134,16 @@ class Writer : public std::enable_shared_from_this<Writer> {
   std::vector<Finished> held_;
   std::deque<std::int64_t> published_;  // steps, oldest first; only with keep_steps
   std::int64_t last_published_ = -1;
+  bool has_published_ = false;  // a step, by this writer
+  int renewals_ = 0;
+  bool is_removal_told_ = false;
   int failures_in_a_row_ = 0;
   std::int64_t last_sync_ns_ = 0;
   std::int64_t last_health_ns_ = 0;
   std::uint64_t published_changes_ = 0;
   std::string failed_reason_;
   std::string model_text_;
+  std::shared_ptr<const format::CollectionsFile> collections_;  // as last written; kept until a step is published
   MetricsFile metrics_;
   bool is_closing_ = false;
 };

@@ -217,16 +217,9 @@ std::string fish_quoted(const std::string& text) {
   return out + "'";
 }
 
+// By the place of the words: a command and a command of another command may have the same name.
 std::string fish_condition(const std::string& path) {
-  if (path.empty()) return "__fish_use_subcommand";
-  std::string condition;
-  for (std::size_t begin = 0; begin < path.size();) {
-    const std::size_t end = std::min(path.find(' ', begin), path.size());
-    condition +=
-        (condition.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + path.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return condition;
+  return path.empty() ? "__fish_use_subcommand" : "__tornasole_at " + path;
 }
 
 std::string fish_script(const std::vector<CommandWords>& commands) {
@@ -236,6 +229,13 @@ std::string fish_script(const std::vector<CommandWords>& commands) {
       "  set -l words (commandline -opc)\n"
       "  if test (count $words) -ge 3\n"
       "    tornasole ls --names $words[3] 2> /dev/null\n"
+      "  end\n"
+      "end\n"
+      "function __tornasole_at\n"
+      "  set -l words (commandline -opc)\n"
+      "  for i in (seq (count $argv))\n"
+      "    set -l place (math $i + 1)\n"
+      "    test \"$words[$place]\" = \"$argv[$i]\"; or return 1\n"
       "  end\n"
       "end\n";
   for (const CommandWords& command : commands) {

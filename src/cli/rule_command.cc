@@ -6,8 +6,6 @@
 //   4. What was found: for people or as JSON, and by the exit code.
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,6 +13,8 @@
 #include "base/errors.h"
 #include "base/utf8.h"
 #include "cli/command_output.h"
+#include "cli/interrupts.h"
+#include "cli/rule_commands.h"
 #include "cli/rule_job.h"
 #include "cli/rule_listing.h"
 #include "cli/rule_output.h"
@@ -41,18 +41,6 @@ struct RuleArgumentsGiven {
   bool lists_rules = false, follows = false, follows_not = false, as_json = false;
   double poll_s = 1, timeout_s = 300;
 };
-
-// A signal handler has nothing else to write to.
-std::atomic<bool> was_interrupted = false;
-
-// The first interrupt ends the run in order, with reports; a second one ends the program.
-void heed_interrupts() {
-  struct sigaction action{};
-  action.sa_handler = [](int) { was_interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 // One of two spellings; kInvalid for both.
 Result<std::string> either(const std::string& argument, const std::string& option, const char* name) {
@@ -145,7 +133,7 @@ Result<RuleJobOptions> job_options(const RuleArgumentsGiven& given) {
   options.notifier = given.notifier.empty() ? environment.get_nonempty(kNotifierVariable).value_or("") : given.notifier;
   options.shows_progress = !given.as_json;
   options.warn = [](const std::string& message) { warn(message); };
-  options.is_interrupted = [] { return was_interrupted.load(); };
+  options.is_interrupted = was_interrupted;
   if (!given.as_json) {
     options.on_met = [](const Trial& trial, const RuleOutcome& rule, const Violation& newest) {
       print(stdout, met_line(trial, rule, newest));
@@ -158,7 +146,7 @@ int run_rules(const RuleArgumentsGiven& given) {
   if (given.lists_rules) return list_rules(given);
   auto options = job_options(given);
   if (!options) return fail(options.error(), given.as_json);
-  heed_interrupts();
+  heed_interrupts();  // a run ends in order, with reports
   RuleJob job(std::move(*options));
   if (const Status prepared = job.prepare(); !prepared) return fail(prepared.error(), given.as_json);
   if (!given.as_json) warn_of_damage(job.trial());

@@ -22,21 +22,27 @@ Status RuleJob::prepare() {
   for (const RuleConfiguration& rule : options_.rules) {
     TORNASOLE_TRY(const RuleType* type, find_rule(rule.rule));
     TORNASOLE_CHECK(RuleArguments::make(type->name, type->parameters, rule.parameters));
-    auto actions = RuleActions::parse(rule.actions, {.trial_path = options_.dir,
-                                                     .notifier = options_.notifier,
-                                                     .log = [this](const std::string& line) { options_.warn(line); }});
-    if (!actions) return invalid_error("rule {}: {}", rule.name, actions.error().message);
-    actions_.emplace(rule.name, std::move(*actions));
+    TORNASOLE_CHECK(add_actions(rule.name, rule.actions));
   }
   if (!options_.report.empty()) {
     TORNASOLE_TRY(reports_, rules::ReportFiles::open(options_.report, options_.rules.size()));
   }
   TORNASOLE_CHECK(open_trials());
   runner_.emplace(&*trial_, run_options());
+  runner_->on_pause([this] { return go_on(); });
   for (const RuleConfiguration& rule : options_.rules) {
     TORNASOLE_TRY(NamedRule made, make(rule));
     runner_->add(std::move(made));
   }
+  return {};
+}
+
+Status RuleJob::add_actions(const std::string& rule, const std::string& text) {
+  auto actions = RuleActions::parse(text, {.trial_path = options_.dir,
+                                           .notifier = options_.notifier,
+                                           .log = [this](const std::string& line) { options_.warn(line); }});
+  if (!actions) return invalid_error("rule {}: {}", rule, actions.error().message);
+  actions_[rule].push_back(std::move(*actions));
   return {};
 }
 
@@ -75,6 +81,10 @@ Result<NamedRule> RuleJob::make(const RuleConfiguration& rule) {
   }
   TORNASOLE_TRY(NamedRule made, make_rule(rule.rule, rule.parameters, context));
   made.name = rule.name;
+  TORNASOLE_CHECK(add_actions(rule.name, made.rule->action()));
+  if (!reports_ && !made.rule->files().empty()) {
+    return invalid_error("rule {} writes files: say where to, by --report DIR", rule.name);
+  }
   return made;
 }
 
@@ -90,14 +100,13 @@ RuleRunOptions RuleJob::run_options() {
           .on_met =
               [this](const RuleOutcome& rule, const Violation& newest) {
                 if (is_followed_ && options_.on_met) options_.on_met(*trial_, rule, newest);
-                actions_.at(rule.name).invoke(rule.name, newest);
+                for (RuleActions& actions : actions_.at(rule.name)) actions.invoke(rule.name, newest);
               },
           .on_step =
               [this](GlobalStep step) {
                 show_progress(step);
                 return go_on();
-              },
-          .on_pause = [this] { return go_on(); }};
+              }};
 }
 
 void RuleJob::show_progress(GlobalStep step) {
@@ -137,11 +146,16 @@ Status RuleJob::run() {
 
 std::int64_t RuleJob::undelivered() const noexcept {
   std::int64_t count = 0;
-  for (const auto& [name, actions] : actions_) count += actions.undelivered();
+  for (const auto& [name, lists] : actions_) {
+    for (const RuleActions& actions : lists) count += actions.undelivered();
+  }
   return count;
 }
 
 bool RuleJob::was_cut_short() const {
+  for (std::size_t i = 0; i < runner_->size(); ++i) {
+    if (runner_->outcome(i).error) return true;
+  }
   return evaluation_ != rules::Evaluation::kEnded || runner_->ended_because().starts_with("no sign of life");
 }
 

@@ -56,7 +56,8 @@ class RuleJob {
   const RuleRunner& runner() const { return *runner_; }
   rules::Evaluation evaluation() const noexcept { return evaluation_; }
   std::int64_t undelivered() const noexcept;
-  // The run gave no sign of life any more, or was interrupted: there may be steps that nobody looked at.
+  // The run gave no sign of life any more, was interrupted, or a rule could not go on: there may be steps that nobody
+  // looked at.
   bool was_cut_short() const;
 
  private:
@@ -64,6 +65,7 @@ class RuleJob {
 
   Status open_trials();
   Result<Trial> open(const std::string& dir) const;
+  Status add_actions(const std::string& rule, const std::string& text);
   Result<NamedRule> make(const RuleConfiguration& rule);
   Result<const Trial*> other_trial(const std::string& path);
   RuleRunOptions run_options();
@@ -72,8 +74,8 @@ class RuleJob {
 
   RuleJobOptions options_;
   std::optional<Trial> trial_;
-  std::map<std::string, Trial> others_;         // by path
-  std::map<std::string, RuleActions> actions_;  // by the name of the rule
+  std::map<std::string, Trial> others_;                      // by path
+  std::map<std::string, std::vector<RuleActions>> actions_;  // by the name of the rule: the user's, then its own
   std::optional<rules::ReportFiles> reports_;
   std::optional<RuleRunner> runner_;
   rules::Evaluation evaluation_ = rules::Evaluation::kInProgress;

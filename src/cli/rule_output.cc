@@ -88,6 +88,7 @@ std::string rule_outcome_text(const RuleOutcome& outcome, const Trial& trial, co
   if (!report.tensors.empty()) rows.push_back({"tensors", tensors_text(report)});
   if (outcome.steps_evaluated > 0) rows.push_back({"values", fmt::format("{}", report.datapoints)});
   if (!report.skipped.empty()) rows.push_back({"skipped", skipped_text(report)});
+  if (outcome.error) rows.push_back({"error", printable(outcome.error->message)});
   text += align(rows, "  ");
   if (report.violations_count > 0) text += violations_text(report, trial, terminal);
   return text;
@@ -118,10 +119,12 @@ std::string outcome_json(const RuleRunner& runner, const Trial& trial, rules::Ev
   for (std::size_t i = 0; i < runner.size(); ++i) {
     const RuleOutcome& outcome = runner.outcome(i);
     json.begin_object().key("name").value(outcome.name);
-    json.key("status").value(rules::evaluation_status(evaluation, outcome.report));
+    json.key("status").value(rules::evaluation_status(evaluation, outcome));
     json.key("steps_evaluated").value(outcome.steps_evaluated).key("steps_met").begin_array();
     for (const std::int64_t step : outcome.steps_met) json.value(step);
-    json.end_array().key("report").raw(outcome.report.to_json()).end_object();
+    json.end_array().key("error");
+    outcome.error ? json.value(outcome.error->message) : json.null();
+    json.key("report").raw(outcome.report.to_json()).end_object();
   }
   json.end_array().end_object();
   return text + "\n";

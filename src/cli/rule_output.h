@@ -16,7 +16,7 @@ std::string met_line(const Trial& trial, const RuleOutcome& rule, const Violatio
 // For each rule: condition met or not, steps, tensors, what was skipped, the newest violations.
 std::string outcome_text(const RuleRunner& runner, const Trial& trial, const Terminal& terminal);
 // {"trial", "ended_because", "last_step", "undelivered_actions", "rules": [{"name", "status", "steps_evaluated",
-// "steps_met", "report"}]}.
+// "steps_met", "error", "report"}]}.
 std::string outcome_json(const RuleRunner& runner, const Trial& trial, rules::Evaluation evaluation,
                          std::int64_t undelivered);
 

@@ -2,26 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.h"
+#include "base/markup.h"
 #include "cli/plot_drawing.h"
 
 namespace tornasole::cli {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 // A hundredth of a pixel is more than anyone sees, and keeps files small and equal on every machine.
 std::string coordinate(double value) {
@@ -77,7 +62,7 @@ class SvgCanvas : public PlotCanvas {
   void text(PlotPoint at, std::string_view text, Anchor anchor, Colour colour) override {
     const char* side = anchor == Anchor::kStart ? "start" : anchor == Anchor::kMiddle ? "middle" : "end";
     text_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\" fill=\"{}\">{}</text>\n", coordinate(at.x),
-                         coordinate(at.y), side, colour_text(colour), escaped(text));
+                         coordinate(at.y), side, colour_text(colour), escape_markup(text));
   }
 
   std::string finish() && { return std::move(text_) + "</svg>\n"; }

@@ -13,6 +13,7 @@
 
 #include "base/utf8.h"
 #include "cli/command_output.h"
+#include "cli/loss_names.h"
 #include "cli/number_text.h"
 #include "cli/run_state_text.h"
 #include "cli/stat_cells.h"
@@ -57,18 +58,8 @@ class Tail {
   // Asked for, else the losses; the names may still grow while the run is young.
   std::vector<std::string> names_at(ModeStep step) const {
     NameQuery query{.step = step, .mode = arguments_.mode()};
-    if (!arguments_.patterns.empty()) {
-      query.regex = arguments_.patterns;
-      return names_of(query);
-    }
-    query.collection = "losses";
-    std::vector<std::string> names = names_of(query);
-    if (!names.empty()) return names;
-    query.collection.reset();
-    query.regex = {"(?i)loss"};
-    return names_of(query);
-  }
-  std::vector<std::string> names_of(const NameQuery& query) const {
+    if (arguments_.patterns.empty()) return loss_names(trial_, query);
+    query.regex = arguments_.patterns;
     auto names = trial_.tensor_names(query);
     return names ? std::move(*names) : std::vector<std::string>{};
   }

@@ -21,6 +21,7 @@ Result<Trial> wait_for_trial(const TrialWait& wait) {
     return Trial::open({.path = wait.dir, .first_step = wait.first_step, .end_step = wait.end_step, .timeout_s = 0});
   };
   Patience patience(wait.timeout_s);
+  bool is_told = false;
   while (true) {
     auto trial = open();
     if (trial) return trial;
@@ -32,6 +33,8 @@ Result<Trial> wait_for_trial(const TrialWait& wait) {
     if (patience.is_over()) {
       return not_yet_error("{}; waited {} s", trial.error().message, number_text(wait.timeout_s));
     }
+    if (wait.on_wait && !is_told) wait.on_wait();
+    is_told = true;
     sleep_seconds(wait.poll_s);
   }
 }

@@ -3,6 +3,7 @@
 // Waiting for a run: until it begins, and while it shows signs of life.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -29,6 +30,7 @@ struct TrialWait {
   double timeout_s = 300;
   double poll_s = 1;
   std::optional<std::int64_t> first_step = {}, end_step = {};  // all that is loaded
+  std::function<void()> on_wait = {};                          // called once, if it is not there at once
 };
 
 // Opens a trial that may not have begun. A directory that is not there yet, or holds nothing yet but signs of a run

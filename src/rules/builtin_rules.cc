@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
+#include "rules/invariant_check.h"
 
 namespace tornasole {
 namespace {
@@ -21,7 +22,63 @@ std::string plain(std::string_view name) {
 }  // namespace
 
 std::span<const RuleType> builtin_rules() {
-  static const std::vector<RuleType> all = {rules::kVanishingGradient, rules::kExplodingTensor};
+  // clang-format off
+  static const std::vector<RuleType> all = {
+      rules::kVanishingGradient,
+      rules::kExplodingTensor,
+      rules::kPoorWeightInitialization,
+      rules::kSaturatedActivation,
+      rules::kDeadRelu,
+      rules::kWeightUpdateRatio,
+      rules::kTensorVariance,
+      rules::kUnchangedTensor,
+      rules::kAllZero,
+      rules::kClassImbalance,
+      rules::kLossNotDecreasing,
+      rules::kOverfit,
+      rules::kOvertraining,
+      rules::kSimilarAcrossRuns,
+      rules::kStalledTraining,
+      rules::kCheckInputImages,
+      rules::kNlpSequenceRatio,
+      rules::kConfusion,
+      rules::kFeatureImportanceOverweight,
+      rules::kTreeDepth,
+      rules::kCreateXgboostReport,
+      rules::kLossSpike,
+      rules::kGradNormSpike,
+      rules::kLossDivergence,
+      rules::kOscillatingLoss,
+      rules::kPlateau,
+      rules::kSuspiciousValidation,
+      rules::kInitialLoss,
+      rules::kNonFiniteProvenance,
+      rules::kFormatRange,
+      rules::kLossScaleCollapse,
+      rules::kDormantUnits,
+      rules::kDeadByActivity,
+      rules::kSaturationHistogram,
+      rules::kActivationOutlier,
+      rules::kGradientOutlier,
+      rules::kDepthProfile,
+      rules::kConstantOutput,
+      rules::kSilentOptimizer,
+      rules::kFrozenLayers,
+      rules::kMissingZeroGrad,
+      rules::kLearningRateSanity,
+      rules::kWeightDivergence,
+      rules::kSymmetricUnits,
+      rules::kRankCollapse,
+      rules::kReplicaDivergence,
+      rules::kWorkerOutlier,
+      rules::kDuplicateShards,
+      rules::kDataRepeat,
+      rules::kInputRange,
+      rules::kLabelEntropy,
+      rules::kTrainEvalMismatch,
+      rules::kInvariantCheck,
+  };
+  // clang-format on
   return all;
 }
 

@@ -3,7 +3,8 @@
 // 3. send     the request, with the length of its body and "Connection: close"
 // 4. receive  up to the end of the first line of the answer, which has the code
 //
-// One deadline holds for 2 to 4. Looking up a name is the system's and has its own limits.
+// One deadline holds for 2 to 4. Looking up a name is the system's and has its own limits. For https, which needs the
+// certificates and the cryptography of the system, curl does 2 to 4.
 
 #include "rules/http_post.h"
 
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "base/errors.h"
 #include "base/utf8.h"
+#include "rules/run_program.h"
 
 namespace tornasole::rules {
 namespace {
@@ -150,23 +152,33 @@ bool is_url_text(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f' && c != '"' && c != '<' && c != '>'; });
 }
 
+// Nothing of the user's curl configuration counts, no other protocol, and a redirect is an error (47).
+Status post_by_curl(const HttpUrl& url, std::string_view json, double timeout_s) {
+  const std::string address = fmt::format("https://{}{}", url.authority, url.target);
+  const Status done = run_program({"curl",          "--disable", "--silent",   "--fail",
+                                   "--globoff",     "--proto",   "=https",     "--location",
+                                   "--max-redirs",  "0",         "--max-time", fmt::format("{}", timeout_s),
+                                   "--user-agent",  "tornasole", "--header",   "Content-Type: application/json",
+                                   "--data-binary", "@-",        "--url",      address},
+                                  json, timeout_s + 1);
+  return done ? done : io_error("{}: {}", address, done.error().message);
+}
+
 }  // namespace
 
 Result<HttpUrl> parse_http_url(std::string_view url) {
   constexpr std::string_view kScheme = "http://";
+  constexpr std::string_view kSecureScheme = "https://";
   const auto refuse = [&] {
-    return invalid_error("\"{}\" is no address; it must be http://host[:port][/path]", printable(url));
+    return invalid_error("\"{}\" is no address; it must be http[s]://host[:port][/path]", printable(url));
   };
-  if (url.starts_with("https://")) {
-    return unsupported_error(
-        "\"{}\": https is not supported; use http:// to a local relay, or an exec action that calls curl",
-        printable(url));
-  }
-  if (!url.starts_with(kScheme) || !is_url_text(url)) return refuse();
-  std::string_view rest = url.substr(kScheme.size());
+  const bool is_secure = url.starts_with(kSecureScheme);
+  if ((!is_secure && !url.starts_with(kScheme)) || !is_url_text(url)) return refuse();
+  std::string_view rest = url.substr(is_secure ? kSecureScheme.size() : kScheme.size());
   rest = rest.substr(0, rest.find('#'));
   const std::size_t end = std::min(rest.find_first_of("/?"), rest.size());
-  HttpUrl parsed{.authority = std::string(rest.substr(0, end))};
+  HttpUrl parsed{
+      .is_secure = is_secure, .authority = std::string(rest.substr(0, end)), .port = is_secure ? "443" : "80"};
   if (end < rest.size()) parsed.target = (rest[end] == '?' ? "/" : "") + std::string(rest.substr(end));
   std::string_view host = parsed.authority;
   if (host.find('@') != std::string_view::npos) return refuse();
@@ -187,6 +199,7 @@ Result<HttpUrl> parse_http_url(std::string_view url) {
 }
 
 Status post_json(const HttpUrl& url, std::string_view json, double timeout_s) {
+  if (url.is_secure) return post_by_curl(url, json, timeout_s);
   const Deadline deadline(timeout_s);
   const auto exchange = [&]() -> Status {
     TORNASOLE_TRY(const Socket connection, connect_to_any(url, deadline));

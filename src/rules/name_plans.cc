@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "base/errors.h"
@@ -14,46 +13,15 @@ namespace {
 
 constexpr std::string_view kDerivedPrefix = "derived/";
 
-struct Pair {
-  Stat stat;
-  Reduction reduction;
-};
-constexpr std::array<Pair, 18> kPairs = {{
-    {Stat::kMin, {ReductionKind::kMin, false}},
-    {Stat::kMax, {ReductionKind::kMax, false}},
-    {Stat::kMean, {ReductionKind::kMean, false}},
-    {Stat::kStd, {ReductionKind::kStd, false}},
-    {Stat::kVariance, {ReductionKind::kVariance, false}},
-    {Stat::kMedian, {ReductionKind::kMedian, false}},
-    {Stat::kSum, {ReductionKind::kSum, false}},
-    {Stat::kProd, {ReductionKind::kProd, false}},
-    {Stat::kL1, {ReductionKind::kL1, false}},
-    {Stat::kL2, {ReductionKind::kL2, false}},
-    {Stat::kAbsMin, {ReductionKind::kMin, true}},
-    {Stat::kAbsMax, {ReductionKind::kMax, true}},
-    {Stat::kAbsMean, {ReductionKind::kMean, true}},
-    {Stat::kAbsStd, {ReductionKind::kStd, true}},
-    {Stat::kAbsVariance, {ReductionKind::kVariance, true}},
-    {Stat::kAbsMedian, {ReductionKind::kMedian, true}},
-    {Stat::kAbsSum, {ReductionKind::kSum, true}},
-    {Stat::kAbsProd, {ReductionKind::kProd, true}},
-}};
-
 // A name that is matched by a pattern or chosen by hand may be a derived statistic; one that is merely there is not.
 bool is_derived(std::string_view name) { return name.starts_with(kDerivedPrefix); }
 
 }  // namespace
 
-std::optional<Reduction> reduction_of(Stat stat) noexcept {
-  const auto* found = std::ranges::find(kPairs, stat, &Pair::stat);
-  return found == kPairs.end() ? std::nullopt : std::optional(found->reduction);
-}
-
-std::optional<Stat> stat_of(Reduction reduction) noexcept {
+std::optional<Stat> stat_of(Reduction reduction) {
   // The norms of magnitudes are the norms.
   if (is_norm(reduction.kind)) reduction.of_absolute = false;
-  const auto* found = std::ranges::find(kPairs, reduction, &Pair::reduction);
-  return found == kPairs.end() ? std::nullopt : std::optional(found->stat);
+  return parse_stat(reduction_name(reduction));  // both call it the same
 }
 
 Status NamePlans::update(const Trial& trial) {
@@ -79,7 +47,8 @@ Status NamePlans::match(const Trial& trial, std::uint32_t number) {
   for (const std::string& name : need.names) {
     if (trial.has_tensor(name)) chosen.insert(name);
   }
-  if (need.collections.empty() && need.regex.empty() && need.names.empty()) {
+  const bool has_choice = !need.collections.empty() || !need.regex.empty() || !need.names.empty();
+  if (!has_choice || (need.or_everything && chosen.empty())) {
     TORNASOLE_TRY(std::vector<std::string> names, trial.tensor_names());
     std::erase_if(names, is_derived);
     take(std::move(names));
@@ -88,6 +57,7 @@ Status NamePlans::match(const Trial& trial, std::uint32_t number) {
     TORNASOLE_TRY(const std::vector<std::string> names, trial.tensor_names({.regex = need.exclude_regex}));
     for (const std::string& name : names) chosen.erase(name);
   }
+  if (need.choose) std::erase_if(chosen, [&](const std::string& name) { return !need.choose(name); });
   for (const std::string& name : chosen) {
     const auto at = plans_.try_emplace(name).first;
     NamePlan& plan = at->second;

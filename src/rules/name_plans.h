@@ -51,8 +51,7 @@ class NamePlans {
   std::unordered_map<std::string, NamePlan, Hash, std::equal_to<>> plans_;  // its entries stay where they are
 };
 
-// The reductions a statistic may be taken from; nothing if only the value gives it.
-std::optional<Reduction> reduction_of(Stat stat) noexcept;
-std::optional<Stat> stat_of(Reduction reduction) noexcept;
+// The statistic that a stored reduction is.
+std::optional<Stat> stat_of(Reduction reduction);
 
 }  // namespace tornasole::rules

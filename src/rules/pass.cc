@@ -90,6 +90,7 @@ void Pass::finish_step() {
   const auto matches = assembly_->match();
   for (Entry& entry : entries_) {
     const auto own = matches.subspan(entry.first_need, entry.need_count);
+    if (entry.outcome.error) continue;
     if (std::ranges::any_of(own, [](const auto& match) { return !match.empty(); })) look(entry, own);
     if (has_stopped()) break;
   }
@@ -107,6 +108,7 @@ void Pass::look(Entry& entry, std::span<const std::vector<const StepTensor*>> ma
   Findings findings(&entry.outcome.report, global_step_, step_);
   entry.rule->look_at(view, findings);
   ++entry.outcome.steps_evaluated;
+  if (findings.failure()) entry.outcome.error = findings.failure();
   if (findings.is_met()) note_met(entry, global_step_);
 }
 
@@ -125,17 +127,26 @@ void Pass::pause(bool has_new_steps) {
                     .has_ended = trial_->loaded_all_steps() || trial_->run_status().state == RunState::kEnded,
                     .last_step = last.number};
   for (Entry& entry : entries_) {
+    if (entry.outcome.error) continue;
     Findings findings(&entry.outcome.report, last,
                       trial_->mode_step(last).value_or(ModeStep{Mode::kGlobal, last.number}));
     entry.rule->look_at_pause(pause, findings);
+    if (findings.failure()) entry.outcome.error = findings.failure();
     if (findings.is_met()) note_met(entry, last);
     if (has_stopped()) return;
   }
-  if (options_.on_pause && !options_.on_pause()) ended_because_ = "stopped";
+  if (on_pause_ && !on_pause_()) ended_because_ = "stopped";
 }
 
 Status Pass::follow() {
+  Pace pace{.poll_s = options_.poll_s};
+  for (const Entry& entry : entries_) {
+    const Pace own = entry.rule->pace();
+    pace.poll_s = std::min(pace.poll_s, own.poll_s);
+    pace.patience_s = std::max(pace.patience_s, own.patience_s);
+  }
   double last_life_s = options_.now_s();
+  double last_news_s = last_life_s;
   std::string last_token = trial_->last_index_token();
   pause(/*has_new_steps=*/true);
   while (!has_stopped()) {
@@ -149,17 +160,20 @@ Status Pass::follow() {
       ended_because_ = "the run ended";
     } else if (status.state == RunState::kFailed) {
       ended_because_ = "the run failed: " + status.reason;
+    } else if (options_.now_s() - last_news_s < pace.patience_s) {
+      // A rule waits for just this: that nothing comes.
     } else if (status.state == RunState::kPresumedDead) {
       ended_because_ = "the run is presumed dead: " + status.reason;
     } else if (options_.timeout_s && options_.now_s() - last_life_s > *options_.timeout_s) {
       ended_because_ = fmt::format("no sign of life for {} s", *options_.timeout_s);
     }
     if (has_stopped()) return {};
-    options_.sleep(options_.poll_s);
+    options_.sleep(pace.poll_s);
     TORNASOLE_CHECK(trial_->refresh());
     TORNASOLE_CHECK(look_at_known_steps());
     if (has_stopped()) return {};
     const bool has_new = trial_->last_index_token() != last_token;
+    if (has_new) last_news_s = options_.now_s();
     if (has_new || status.state == RunState::kRunning) last_life_s = options_.now_s();
     last_token = trial_->last_index_token();
     pause(has_new);

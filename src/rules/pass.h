@@ -25,6 +25,7 @@ class Pass {
   Pass(Trial* trial, RuleRunOptions options);
 
   void add(NamedRule rule);
+  void on_pause(std::function<bool()> go_on) { on_pause_ = std::move(go_on); }
   Status run();
   const std::string& ended_because() const noexcept { return ended_because_; }
   std::size_t size() const noexcept { return entries_.size(); }
@@ -50,6 +51,7 @@ class Pass {
 
   Trial* trial_;
   RuleRunOptions options_;
+  std::function<bool()> on_pause_;  // may be null
   std::vector<Entry> entries_;
   std::unique_ptr<NamePlans> plans_;        // made by the first run
   std::unique_ptr<StepAssembly> assembly_;  // likewise

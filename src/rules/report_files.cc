@@ -20,8 +20,9 @@ constexpr std::size_t kMaxDetails = 1024;
 constexpr std::string_view kStatusFile = "status.json";
 
 void write_status(JsonWriter& json, const RuleOutcome& outcome, Evaluation evaluation, std::string_view details) {
+  if (outcome.error) details = outcome.error->message;
   json.begin_object().key("RuleConfigurationName").value(outcome.name);
-  json.key("RuleEvaluationStatus").value(evaluation_status(evaluation, outcome.report));
+  json.key("RuleEvaluationStatus").value(evaluation_status(evaluation, outcome));
   if (!details.empty()) json.key("StatusDetails").value(details.substr(0, kMaxDetails));
   json.end_object();
 }
@@ -50,9 +51,10 @@ Status write_all(int file, std::string_view bytes, const std::string& path) {
 
 }  // namespace
 
-std::string_view evaluation_status(Evaluation evaluation, const RuleReport& report) noexcept {
+std::string_view evaluation_status(Evaluation evaluation, const RuleOutcome& outcome) noexcept {
   if (evaluation == Evaluation::kFailed) return "Error";
-  if (report.triggered > 0) return "IssuesFound";
+  if (outcome.report.triggered > 0) return "IssuesFound";
+  if (outcome.error) return "Error";
   switch (evaluation) {
     case Evaluation::kInProgress: return "InProgress";
     case Evaluation::kStopped: return "Stopped";
@@ -89,7 +91,7 @@ Status ReportFiles::write(const RuleRunner& runner, Evaluation evaluation, std::
     const std::string path = only_file_.empty() ? directory_ + outcome.name + ".json" : only_file_;
     TORNASOLE_CHECK(write_whole_file(path, outcome.report.to_json() + "\n"));
   }
-  if (evaluation != Evaluation::kInProgress) TORNASOLE_CHECK(write_own_files(runner));
+  TORNASOLE_CHECK(write_own_files(runner));
   // Last: whoever sees an end here finds the reports of the end.
   return write_whole_file(directory_ + std::string(kStatusFile), status_text(runner, evaluation, details));
 }

@@ -4,7 +4,7 @@
 //
 //   <directory>/<name of the rule>.json   the report
 //   <directory>/status.json               how far it is: an object for one rule, a list of them for several
-//   <directory>/<file>                    what a rule writes besides, at the end
+//   <directory>/<file>                    what a rule writes besides
 //
 // A path that ends in .json is the report of the only rule; the others stand beside it.
 
@@ -21,14 +21,14 @@ namespace tornasole::rules {
 enum class Evaluation : std::uint8_t { kInProgress, kEnded, kStopped, kFailed };
 
 // "InProgress", "NoIssuesFound", "IssuesFound", "Stopped" or "Error".
-std::string_view evaluation_status(Evaluation evaluation, const RuleReport& report) noexcept;
+std::string_view evaluation_status(Evaluation evaluation, const RuleOutcome& outcome) noexcept;
 
 class ReportFiles {
  public:
   // Makes the directory, with those above it. kInvalid for several rules and one file.
   static Result<ReportFiles> open(const std::string& path, std::size_t rule_count);
 
-  // `details` is the error of a run that failed, or empty.
+  // `details` is the error of a run that failed, or empty; a rule's own error stands in its place.
   Status write(const RuleRunner& runner, Evaluation evaluation, std::string_view details = {}) const;
 
  private:

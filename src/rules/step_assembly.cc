@@ -62,7 +62,7 @@ StepTensor* StepAssembly::find_or_add(std::string_view name, const SweptValue& s
   }
   if (first_worker_only && !places.empty()) return nullptr;
   places.push_back(tensors_.size());
-  tensors_.push_back({{.name = name, .worker = swept.worker}, plan});
+  tensors_.push_back({{.name = name, .worker = swept.worker, .order = tensors_.size()}, plan});
   return &tensors_.back().tensor;
 }
 

@@ -48,6 +48,9 @@ class PendingFile {
   // Closes the file and gives it its final name in one step. kInvalid if that name is taken and `replace` is false. A
   // publish that failed may be tried again; once it succeeded every further call but abandon is kInvalid.
   virtual Status publish(bool replace) = 0;
+  // Up to `length` bytes of what was appended, also when the temporary file was removed from its directory meanwhile;
+  // not after publish or abandon. kUnsupported where the store cannot.
+  virtual Result<Bytes> read_back(std::uint64_t offset, std::uint64_t length);
   // Removes the temporary file. Not an error if there is none.
   virtual void abandon() noexcept = 0;
   virtual std::uint64_t size_bytes() const noexcept = 0;
@@ -93,6 +96,10 @@ class Store {
   virtual Status rename(std::string_view from, std::string_view to) = 0;
   // "Now" by the store's clock: the modification time of a file made for the purpose and removed again.
   virtual Result<double> now_s() = 0;
+  // True if the root was removed while this store held it, which every other call reports as kIo. The store lets go of
+  // it: the next call looks for what is at its path now, and one that writes makes it again. Files that are being
+  // written stay where they were.
+  virtual bool renew_root() { return false; }
 };
 
 // kInvalid unless the path is as this header says.

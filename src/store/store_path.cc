@@ -24,6 +24,10 @@ Status check_component(std::string_view component, std::string_view path) {
 
 }  // namespace
 
+Result<Bytes> PendingFile::read_back(std::uint64_t /*offset*/, std::uint64_t /*length*/) {
+  return unsupported_error("this store cannot read a file that is being written");
+}
+
 Status check_path(std::string_view path) {
   if (path.find('\0') != std::string_view::npos) {
     return invalid_error("path '{}' contains a NUL byte", path.substr(0, path.find('\0')));

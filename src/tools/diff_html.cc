@@ -5,27 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/utf8.h"
+#include "base/markup.h"
 #include "tools/elements.h"
 
 namespace tornasole::tools {
 namespace {
-
-// Names come from files: control and bidirectional characters are shown as escapes, markup as text.
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -91,14 +75,14 @@ std::string sparkline(const std::vector<TensorDiff::Point>& points) {
 std::string first_text(const FirstDifference& first) {
   std::string place;
   for (const std::int64_t axis : first.index) place += fmt::format("{}{}", place.empty() ? "" : ", ", axis);
-  std::string text = fmt::format("<p><code>{}</code>", escape(first.tensor));
+  std::string text = fmt::format("<p><code>{}</code>", escape_markup(first.tensor));
   if (first.reduction) text += fmt::format(" (stored {})", reduction_name(*first.reduction));
   if (first.position >= 0) text += fmt::format(" at [{}]", place);
   text += fmt::format(", step {} (global {} in A, {} in B), worker {}", step_text(first.step),
-                      first.global_step_a.number, first.global_step_b.number, escape(first.worker_a));
-  if (first.worker_b != first.worker_a) text += fmt::format(" in A, {} in B", escape(first.worker_b));
-  text += fmt::format(": A has <code>{}</code>, B has <code>{}</code>.</p><p>{}", escape(first.a), escape(first.b),
-                      escape(first.what));
+                      first.global_step_a.number, first.global_step_b.number, escape_markup(first.worker_a));
+  if (first.worker_b != first.worker_a) text += fmt::format(" in A, {} in B", escape_markup(first.worker_b));
+  text += fmt::format(": A has <code>{}</code>, B has <code>{}</code>.</p><p>{}", escape_markup(first.a),
+                      escape_markup(first.b), escape_markup(first.what));
   if (first.position >= 0) {
     text += fmt::format("; absolute {}, relative {}", short_number(first.abs), short_number(first.rel));
     if (first.ulp) text += fmt::format(", {} ulp", *first.ulp);
@@ -111,7 +95,7 @@ std::string row_text(const TensorDiff& row) {
       R"(<tr class="{}"><td><code>{}</code></td><td>{}</td><td class="n">{}</td><td class="n">{} of {}</td>)"
       R"(<td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td>{}</td><td>{}</td></tr>)"
       "\n",
-      row.differs() ? "d" : "e", escape(row.tensor), row.first_step ? step_text(*row.first_step) : "–",
+      row.differs() ? "d" : "e", escape_markup(row.tensor), row.first_step ? step_text(*row.first_step) : "–",
       row.elements_different, row.values_different + row.reductions_different,
       row.values_compared + row.reductions_compared, short_number(row.max_abs), short_number(row.max_rel), row.max_ulp,
       tolerance_text(row.tolerance), sparkline(row.points));
@@ -124,8 +108,8 @@ std::string mismatch_text(const Mismatch& mismatch) {
     steps += fmt::format(" and {} more", mismatch.step_count - static_cast<std::int64_t>(mismatch.steps.size()));
   }
   return fmt::format("<tr class=\"{}\"><td>{}</td><td><code>{}</code></td><td>{}</td><td>{}</td></tr>\n",
-                     mismatch.is_difference ? "d" : "e", mismatch_kind_name(mismatch.kind), escape(mismatch.tensor),
-                     escape(mismatch.what), steps);
+                     mismatch.is_difference ? "d" : "e", mismatch_kind_name(mismatch.kind),
+                     escape_markup(mismatch.tensor), escape_markup(mismatch.what), steps);
 }
 
 }  // namespace
@@ -135,7 +119,8 @@ std::string diff_html(const DiffReport& report) {
   page += fmt::format(
       "<h1>A <code>{}</code> against B <code>{}</code></h1>\n<p class=\"g\">A: <code>{}</code><br>B: "
       "<code>{}</code></p>\n",
-      escape(report.name_a), escape(report.name_b), escape(report.path_a), escape(report.path_b));
+      escape_markup(report.name_a), escape_markup(report.name_b), escape_markup(report.path_a),
+      escape_markup(report.path_b));
   page += fmt::format(
       "<div class=\"v {}\"><strong>{}</strong> {} values and {} stored reductions of {} tensors were "
       "compared, at {} steps.</div>\n",

@@ -31,6 +31,7 @@ std::string_view exception_name(ErrorKind kind) {
     case ErrorKind::kStepNotYetAvailable: return "StepNotYetAvailable";
     case ErrorKind::kNoMoreData: return "NoMoreData";
     case ErrorKind::kInvalidWorker: return "InvalidWorker";
+    case ErrorKind::kInsufficientInformation: return "InsufficientInformationForRuleInvocation";
     case ErrorKind::kBase: break;
   }
   return "TornasoleError";

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/errors.h"
 #include "format/model_file.h"
@@ -32,38 +33,40 @@ Status TrialModels::load_file(store::Store& store, const store::Entry& entry, co
                               bool may_be_young, std::vector<Damage>* damage) {
   const auto text = store.read_all(entry.path, format::kMaxModelFileBytes);
   if (!text.ok() && text.error().code == ErrorCode::kIo) return text.error();
+  // Gone since the listing is no damage.
+  if (!text.ok() && text.error().code == ErrorCode::kNotFound) return {};
   auto model = text.ok() ? format::decode_model(*text) : Result<StoredModel>(text.error());
   if (!model.ok() && text.ok() && may_be_young) return {};
   files_[entry.path] = entry.status;
   if (model.ok()) {
     models_.insert_or_assign(worker, std::move(*model));
-    return {};
-  }
-  models_.erase(worker);
-  // Gone since the listing is no damage.
-  if (model.error().code != ErrorCode::kNotFound)
+  } else {
+    models_.erase(worker);
     damage->push_back({.path = entry.path, .what = model.error().message});
+  }
   return {};
 }
 
 Result<std::vector<Damage>> TrialModels::load(store::Store& store, double now_s, bool is_final) {
-  const auto entries = store.list(kDirectory, /*recursive=*/false);
+  auto listed = store.list(kDirectory, /*recursive=*/false);
+  if (!listed.ok() && listed.error().code == ErrorCode::kIo) return listed.error();
   // As of health files: anything odd in place of the directory counts as no files.
-  if (!entries.ok())
-    return entries.error().code == ErrorCode::kIo ? Result<std::vector<Damage>>(entries.error())
-                                                  : std::vector<Damage>();
+  const std::vector<store::Entry> entries = listed.ok() ? std::move(*listed) : std::vector<store::Entry>();
   std::vector<Damage> damage;
-  std::set<std::string, std::less<>> there;
-  for (const store::Entry& entry : *entries) {
+  std::set<std::string, std::less<>> workers;
+  std::set<std::string_view> paths;
+  for (const store::Entry& entry : entries) {
     const std::string worker = entry.status.is_directory ? std::string() : worker_of(entry.path);
     if (worker.empty()) continue;
-    there.insert(worker);
+    workers.insert(worker);
+    paths.insert(entry.path);
     const auto known = files_.find(entry.path);
     if (known != files_.end() && is_same(known->second, entry.status)) continue;
     const bool may_be_young = !is_final && is_young(entry.status.modified_s, now_s);
     TORNASOLE_CHECK(load_file(store, entry, worker, may_be_young, &damage));
   }
-  std::erase_if(models_, [&](const auto& model) { return !there.contains(model.first); });
+  std::erase_if(models_, [&](const auto& model) { return !workers.contains(model.first); });
+  std::erase_if(files_, [&](const auto& file) { return !paths.contains(file.first); });
   return damage;
 }
 

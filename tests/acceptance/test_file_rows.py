@@ -179,4 +179,4 @@ def test_the_last_look_at_a_run_that_ended_is_delayed(tmp_path, monkeypatch):
     monkeypatch.delenv("SMDEBUG_TRAINING_END_DELAY_REFRESH")
     assert seconds() >= 1.0, "a second by default"
     monkeypatch.setenv("TRAINING_END_DELAY_REFRESH", "0")
-    assert min(seconds() for _ in range(3)) < 1.0
+    assert any(seconds() < 1.0 for _ in range(30))

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -195,7 +196,7 @@ TEST(Faults, AForkedChildNeitherWritesNorHangs) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      alarm(20);
+      alarm(300);
       auto step = hook->begin_step(Mode::kTrain);
       step.save("child", kValues);
       step.end();
@@ -290,7 +291,10 @@ TEST(Faults, AStopRequestIsSeenAtASavedStep) {
   while (hook->report().committed_steps == 0) std::this_thread::yield();  // a request from before the run is not for it
   EXPECT_FALSE(hook->stop_requested());
   ASSERT_TRUE(store.create_exclusive(format::kStopRequestPath, R"({"reason": "loss"})").ok());
-  for (int i = 0; i < 100000 && !hook->stop_requested(); ++i) hook->begin_step(Mode::kTrain).save("x", kValues);
+  for (int i = 0; i < 60'000 && !hook->stop_requested(); ++i) {
+    hook->begin_step(Mode::kTrain).save("x", kValues);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // another thread looks for it
+  }
   EXPECT_TRUE(hook->stop_requested());
 }
 

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <complex>
+#include <limits>
+
 #include "capture/hook_fixture.h"
 
 namespace tornasole::capture {
@@ -141,6 +144,42 @@ TEST_F(ReductionsTest, HelperThreadsChangeNoNumber) {
   }
   ASSERT_EQ(results.size(), 6U);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i], results[i + 3]);
+}
+
+TEST_F(ReductionsTest, TensorsWithANonFiniteStatisticAreToldWhileTheirStepIsOpen) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  Hook hook = open({.reduction_config = ReductionConfig{.reductions = {"min", "mean"}},
+                    .save_config = {.save_interval = 2},
+                    .include_collections = {"reduced", "raw"}});
+  ASSERT_TRUE(hook.collection("reduced").include("^x").ok());
+  ASSERT_TRUE(hook.collection("raw").include("^raw").ok());
+  ASSERT_TRUE(hook.collection("raw").set_reduction_config({.save_raw_tensor = true}).ok());
+  EXPECT_THAT(hook.non_finite_tensors(), ElementsAre());
+  {
+    auto step = hook.begin_step(Mode::kTrain);
+    step.save("x_finite", kValues);
+    step.save("x_integers", std::vector<int>{1, 2});
+    step.save("other", std::vector<float>{kNan});
+    step.save("raw", std::vector<float>{kNan});
+    EXPECT_THAT(hook.non_finite_tensors(), ElementsAre()) << "of these no statistic was taken, or it is finite";
+    step.save("x_nan", std::vector<float>{1, kNan, 3});
+    step.save("x_infinite", std::vector<double>{1, -kInfinity});
+    step.save("x_complex", std::vector<std::complex<float>>{{1, kNan}});
+    EXPECT_THAT(hook.non_finite_tensors(), ElementsAre("x_nan", "x_infinite", "x_complex"));
+  }
+  EXPECT_THAT(hook.non_finite_tensors(), ElementsAre()) << "the step is over";
+  {
+    auto step = hook.begin_step(Mode::kTrain);
+    step.save("x_nan", std::vector<float>{kNan});
+    EXPECT_THAT(hook.non_finite_tensors(), ElementsAre()) << "nothing is due at this step";
+  }
+  auto step = hook.begin_step(Mode::kTrain);
+  EXPECT_THAT(hook.non_finite_tensors(), ElementsAre());
+  for (int i = 0; i < 150; ++i) step.save("x" + std::to_string(i), std::vector<float>{kNan});
+  EXPECT_EQ(hook.non_finite_tensors().size(), 100U);
+  step.end();
+  EXPECT_TRUE(hook.close().ok());
 }
 
 }  // namespace

@@ -205,6 +205,7 @@ class WrappedStore : public store::Store {
   Status remove(std::string_view path) override { return inner_.remove(path); }
   Status rename(std::string_view from, std::string_view to) override { return inner_.rename(from, to); }
   Result<double> now_s() override { return inner_.now_s(); }
+  bool renew_root() override { return inner_.renew_root(); }
 
  protected:
   store::Store& inner_;

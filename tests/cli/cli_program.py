@@ -39,7 +39,7 @@ def strict_json(text):
 class ProgramTest(unittest.TestCase):
     maxDiff = None
 
-    def run_program(self, *arguments, variables=None, text=None, cwd=None, timeout=60):
+    def run_program(self, *arguments, variables=None, text=None, cwd=None, timeout=180):
         return subprocess.run(
             [PROGRAM, *arguments],
             input=text,
@@ -54,10 +54,10 @@ class ProgramTest(unittest.TestCase):
 
     def run_bytes(self, *arguments, data):
         return subprocess.run(
-            [PROGRAM, *arguments], input=data, capture_output=True, env=environment(), timeout=60, check=False
+            [PROGRAM, *arguments], input=data, capture_output=True, env=environment(), timeout=180, check=False
         )
 
-    def on_terminal(self, *arguments, variables=None, columns=100, cwd=None, timeout=60):
+    def on_terminal(self, *arguments, variables=None, columns=100, cwd=None, timeout=180):
         """(exit code, what a terminal that is standard output and standard error was sent)."""
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -94,7 +94,7 @@ class ProgramTest(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         path = os.path.join(directory.name, name)
-        subprocess.run([WRITER, kind, path], check=True, env=environment(), timeout=120)
+        subprocess.run([WRITER, kind, path], check=True, env=environment(), timeout=300)
         return path
 
     def equals_golden(self, name, text):

@@ -62,8 +62,18 @@ int fail(const std::string& message) {
   return 1;
 }
 
+// Everything is wanted, however busy the disk is.
+Result<Hook> open_hook(const char* dir) {
+  return Hook::open({.out_dir = dir,
+                     .save_config = {.save_interval = 1},
+                     .save_all = true,
+                     .when_full = WhenFull::kBlock,
+                     .close_wait_s = 120,
+                     .log = nullptr});
+}
+
 int write_through_hook(const char* dir) {
-  auto hook = Hook::open({.out_dir = dir, .save_config = {.save_interval = 1}, .save_all = true, .log = nullptr});
+  auto hook = open_hook(dir);
   if (!hook) return fail(hook.error().message);
   for (float value = 0; value < 3; ++value) {
     auto step = hook->begin_step(Mode::kTrain);
@@ -123,7 +133,7 @@ int write_raw(const std::string& dir) {
 }
 
 int write_sick(const char* dir, bool is_healthy) {
-  auto hook = Hook::open({.out_dir = dir, .save_config = {.save_interval = 1}, .save_all = true, .log = nullptr});
+  auto hook = open_hook(dir);
   if (!hook) return fail(hook.error().message);
   const float inf = std::numeric_limits<float>::infinity();
   for (int i = 0; i < 6; ++i) {
@@ -143,7 +153,7 @@ int write_sick(const char* dir, bool is_healthy) {
 }
 
 int write_live(const char* dir) {
-  auto hook = Hook::open({.out_dir = dir, .save_config = {.save_interval = 1}, .save_all = true, .log = nullptr});
+  auto hook = open_hook(dir);
   if (!hook) return fail(hook.error().message);
   float value = 8;
   for (std::string order; std::getline(std::cin, order);) {
@@ -160,11 +170,7 @@ int write_live(const char* dir) {
 }
 
 int write_large(const char* dir) {
-  auto hook = Hook::open({.out_dir = dir,
-                          .save_config = {.save_interval = 1},
-                          .save_all = true,
-                          .when_full = WhenFull::kBlock,
-                          .log = nullptr});
+  auto hook = open_hook(dir);
   if (!hook) return fail(hook.error().message);
   const std::vector<float> values(20'000, 0.5F);
   for (int i = 0; i < 250; ++i) {

@@ -214,7 +214,7 @@ class Errors(ProgramTest):
             self.skipTest("no /dev/full here")
         with open("/dev/full", "w", encoding="utf-8") as full:
             result = subprocess.run(
-                [PROGRAM, "config", "check", "-"], input=b"{}", stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+                [PROGRAM, "config", "check", "-"], input=b"{}", stdout=full, stderr=subprocess.PIPE, timeout=300, check=False
             )
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"cannot write", result.stderr)

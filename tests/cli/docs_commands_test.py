@@ -44,7 +44,7 @@ class Examples(ProgramTest):
             run = os.path.join(self.directory, "runs", kind)
             if f"runs/{kind}" in command:
                 if not os.path.exists(run):
-                    subprocess.run([WRITER, kind, run], check=True, env=environment(), timeout=120)
+                    subprocess.run([WRITER, kind, run], check=True, env=environment(), timeout=300)
             elif os.path.exists(run):
                 shutil.rmtree(run)
         path = os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]
@@ -56,7 +56,7 @@ class Examples(ProgramTest):
             encoding="utf-8",
             cwd=self.directory,
             env=environment({"PATH": path}),
-            timeout=120,
+            timeout=300,
             check=False,
         )
         return result.stdout.replace(self.directory + os.sep, "")

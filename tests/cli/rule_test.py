@@ -4,15 +4,19 @@
 import http.server
 import json
 import os
+import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import threading
 import time
+import unittest
 
 from cli_program import FIXTURES, PROGRAM, WRITER, ProgramTest, environment, main, strict_json
 
 MLP = os.path.join(FIXTURES, "pytorch_mlp", "trial")
+TREES = os.path.join(FIXTURES, "xgboost_full", "trial")
 
 
 def configuration(rule, name=None, **parameters):
@@ -118,6 +122,15 @@ class Findings(RuleTest):
             self.assertEqual(self.json_of(sick, "ExplodingTensor", "--workers", which, code=10)["last_step"], 5)
         result = self.rule(sick, "ExplodingTensor", "--workers", "worker_0,other", code=2)
         self.assertIn('no worker "other"', result.stderr)
+
+    def test_a_rule_that_cannot_go_on(self):
+        reason = "rule Confusion: full_shap/f0 has 30 samples and predictions has 12; both must have as many"
+        call = (TREES, "Confusion", "--labels", "full_shap/f0", "--labels_collection", "full_shap")
+        self.assertIn(f"  error   {reason}\n", self.rule(*call, code=1).stdout)
+        (rule,) = self.json_of(*call, "--report", self.path("out"), code=1)["rules"]
+        self.assertEqual((rule["status"], rule["error"]), ("Error", reason))
+        status = self.read_json("out", "status.json")
+        self.assertEqual((status["RuleEvaluationStatus"], status["StatusDetails"]), ("Error", reason))
 
     def test_a_terminal_shows_progress_and_leaves_nothing_behind(self):
         code, output = self.on_terminal("rule", self.written("large"), "ExplodingTensor")
@@ -245,6 +258,17 @@ class Reports(RuleTest):
         self.assertIn("there are 3 rules and one report file", result.stderr)
 
 
+    def test_files_of_a_rule(self):
+        self.rule(TREES, "CreateXgboostReport", "--report", self.path("out"))
+        self.assertEqual(
+            sorted(os.listdir(self.path("out"))),
+            ["CreateXgboostReport.json", "status.json", "xgboost_report.html", "xgboost_report.json"],
+        )
+        self.assertTrue(self.read_json("out", "xgboost_report.json"))
+        result = self.rule(TREES, "CreateXgboostReport", code=2)
+        self.assertIn("rule CreateXgboostReport writes files: say where to, by --report DIR", result.stderr)
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
@@ -293,16 +317,42 @@ class Actions(RuleTest):
                 self.assertEqual(file.read(), "email|Me@Example.com|SMDebugRule:ExplodingTensor fired|")
             os.remove(self.path("sent"))
 
-    def test_a_webhook(self):
+    def serve(self, context=None):
         server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
+        if context:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         server.bodies = []
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         self.addCleanup(thread.join)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
+        return server
+
+    def test_a_webhook(self):
+        server = self.serve()
         actions = json.dumps({"name": "webhook", "url": f"http://127.0.0.1:{server.server_port}/hook"})
         result = self.rule(self.written("sick"), "ExplodingTensor", "--actions", actions, code=10)
+        self.assertEqual(result.stderr, "")
+        (body,) = server.bodies
+        self.assertEqual(strict_json(body)["rule"], "ExplodingTensor")
+
+    @unittest.skipUnless(shutil.which("curl") and shutil.which("openssl"), "needs curl, and openssl for a certificate")
+    def test_a_webhook_over_https_of_a_server_that_is_trusted(self):
+        key, certificate = self.path("key.pem"), self.path("certificate.pem")
+        command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout".split()
+        command += [key, "-out", certificate, "-addext", "subjectAltName=IP:127.0.0.1"]
+        subprocess.run(command, check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server = self.serve(context)
+        actions = json.dumps({"name": "webhook", "url": f"https://127.0.0.1:{server.server_port}/hook"})
+        sick = self.written("sick")
+        result = self.rule(sick, "ExplodingTensor", "--actions", actions, code=10)
+        self.assertIn("action webhook failed: https://127.0.0.1", result.stderr)
+        self.assertEqual(server.bodies, [])
+        trusting = {"variables": {"CURL_CA_BUNDLE": certificate}}
+        result = self.rule(sick, "ExplodingTensor", "--actions", actions, code=10, **trusting)
         self.assertEqual(result.stderr, "")
         (body,) = server.bodies
         self.assertEqual(strict_json(body)["rule"], "ExplodingTensor")
@@ -404,6 +454,19 @@ class LiveRun(RuleTest):
         self.order(run, "end")
         output, errors = rule.communicate(timeout=100)
         self.assertEqual((errors, rule.returncode), ("", 10))
+
+    def test_a_rule_about_time_stops_a_run_that_stalls(self):
+        run = self.begun_run()
+        rule = self.start_rule("StalledTrainingRule", "--threshold", "1", "--stop_training_on_fire", "True")
+        request_path = os.path.join(self.run_path, "stop_request.json")
+        self.wait_until(lambda: os.path.exists(request_path))
+        with open(request_path, encoding="utf-8") as file:
+            request = strict_json(file.read())
+        self.assertEqual((request["rule"], request["step"], request["prefix"]), ("StalledTrainingRule", 0, ""))
+        self.order(run, "end")
+        output, errors = rule.communicate(timeout=100)
+        self.assertEqual((errors, rule.returncode), ("", 10))
+        self.assertIn("nothing new for 1 s", output)
 
     def test_an_interrupt_ends_it_in_order(self):
         run = self.begun_run()

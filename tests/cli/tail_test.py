@@ -34,13 +34,13 @@ class LiveRun(ProgramTest):
 
     def start_tail(self, *arguments):
         tail = subprocess.Popen(
-            [PROGRAM, "tail", self.path, "--poll", "0.02", "--timeout", "30", *arguments],
+            [PROGRAM, "tail", self.path, "--poll", "0.02", "--timeout", "120", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=environment(),
         )
-        alarm = threading.Timer(120, tail.kill)
+        alarm = threading.Timer(400, tail.kill)
         alarm.start()
         self.addCleanup(alarm.cancel)
         self.addCleanup(self.finish, tail)
@@ -53,7 +53,7 @@ class LiveRun(ProgramTest):
             self.order(run, "step")
             self.assertEqual(tail.stdout.readline(), f"step {number} (TRAIN {number})  loss {4 / 2**number:g}\n")
         self.order(run, "end")
-        rest, errors = tail.communicate(timeout=100)
+        rest, errors = tail.communicate(timeout=300)
         self.assertEqual((rest, errors, tail.returncode), ("the run ended\n", "", 0))
 
     def test_a_run_that_dies_is_noticed(self):
@@ -64,7 +64,7 @@ class LiveRun(ProgramTest):
         self.assertEqual(strict_json(first).get("values"), {"loss": 4.0}, first)
         run.kill()
         run.wait()
-        rest, errors = tail.communicate(timeout=100)
+        rest, errors = tail.communicate(timeout=300)
         self.assertEqual((errors, tail.returncode), ("", 1))
         self.assertEqual(strict_json(rest)["end"], "presumed dead")
 
@@ -73,7 +73,7 @@ class LiveRun(ProgramTest):
         for _ in range(5):
             self.order(run, "step")
         self.order(run, "end")
-        run.wait(timeout=100)
+        run.wait(timeout=300)
         result = self.run_program("tail", self.path, "-n", "2")
         self.assertEqual(result.stdout.splitlines()[0], "step 3 (TRAIN 3)  loss 0.5")
         self.assertEqual(len(result.stdout.splitlines()), 3)

@@ -29,12 +29,22 @@ class Presentation(ProgramTest):
 
     def test_lines_fit_the_terminal(self):
         for columns in (60, 80, 120):
-            for arguments in (["ls", MLP], ["show", MLP, "Net_fc1.weight"], ["stats", MLP], ["stats", MLP, "--sort", "l1"]):
-                with self.subTest(f"{columns} {arguments[0]}"):
-                    text = OWN_SEQUENCES.sub(b"", self.on_terminal(*arguments, columns=columns)[1]).decode("utf-8")
-                    # A path is there to be copied: it stays whole, and the terminal wraps it.
-                    lines = [line for line in text.splitlines() if not line.endswith(os.path.abspath(MLP))]
+            for words in (["ls", "trial"], ["show", "trial", "Net_fc1.weight"], ["stats", "trial"],
+                          ["stats", "trial", "--sort", "l1"]):
+                with self.subTest(f"{columns} {words[0]}"):
+                    lines = self.lines_on_terminal(*words, columns=columns, cwd=os.path.dirname(MLP))
                     self.assertLessEqual(max(map(len, lines)), columns)
+
+    def test_a_path_stays_whole_and_nothing_else_is_longer(self):
+        """It is there to be copied: the terminal wraps it."""
+        path = self.written("sick", os.path.join("a" * 100, "trial"))
+        below = os.path.dirname(path)
+        for given in (path, os.path.join("..", "a" * 100, "trial")):
+            lines = self.lines_on_terminal("ls", given, columns=60, cwd=below)
+            self.assertEqual([line for line in lines if len(line) > 60], [f"  path     {given}"])
+
+    def lines_on_terminal(self, *arguments, **options):
+        return OWN_SEQUENCES.sub(b"", self.on_terminal(*arguments, **options)[1]).decode("utf-8").splitlines()
 
     def test_long_names_lose_their_middle(self):
         path = self.written("hook-names")
@@ -73,6 +83,7 @@ class HostileNames(ProgramTest):
         yield ["plot", trial, ".", "-o", os.path.join(out, "plot.png")]
         yield ["plot", trial, ".", "-o", os.path.join(out, "esc\x1b[31m.svg")]
         yield ["tail", trial, "."]
+        yield ["check", trial]
         yield ["first-bad", trial]
         yield ["dump", trial]
         yield ["verify", trial]

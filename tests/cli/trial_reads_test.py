@@ -27,6 +27,7 @@ COMMANDS = (
     ("show", "{trial}", "Net_fc1.weight"),
     ("show", "{trial}", "outside"),
     ("stats", "{trial}"),
+    ("check", "{trial}"),
     ("first-bad", "{trial}"),
     ("diff", "{trial}", "{trial}"),
     ("dump", "{trial}"),
@@ -96,7 +97,7 @@ class Reads(ProgramTest):
     def traced(self, *arguments):
         log = os.path.join(self.scratch, "strace.log")
         command = ["strace", "-f", "-y", "-s", "4096", "-o", log, "-e", f"trace={OPENS},{CHANGES}", PROGRAM, *arguments]
-        subprocess.run(command, capture_output=True, env=environment(), cwd="/", timeout=120, check=False)
+        subprocess.run(command, capture_output=True, env=environment(), cwd="/", timeout=300, check=False)
         with open(log, encoding="utf-8", errors="replace") as file:
             lines = [re.sub(r"^\d+ +", "", line.rstrip("\n")) for line in file]
         return [line for line in lines if not line.startswith(("+++", "---"))]

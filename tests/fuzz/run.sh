@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs every fuzz_* program of a directory for some seconds each, two at a time, and prints runs and edges.
-#   tests/fuzz/run.sh BIN_DIRECTORY [SECONDS]
-# Inputs that broke something are left in the directory that is named at the end. Exit 1 if there are any.
+#   tests/fuzz/run.sh BIN_DIRECTORY [SECONDS [EARLIER PROGRAM...]]
+# Inputs that broke something are left in the directory that is named at the end. Exit 1 if there are any. With such a
+# directory of an earlier run only the programs named run, and begin with the inputs that broke them.
 set -u
 if [ $# -lt 1 ] || [ ! -d "$1" ]; then
   echo "usage: $0 BIN_DIRECTORY [SECONDS]" >&2
@@ -9,6 +10,16 @@ if [ $# -lt 1 ] || [ ! -d "$1" ]; then
 fi
 bin=$(cd "$1" && pwd)
 seconds=${2:-30}
+earlier=${3:-}
+chosen=
+if [ -n "$earlier" ]; then
+  if [ ! -d "$earlier" ]; then
+    echo "$0: no directory $earlier of an earlier run" >&2
+    exit 2
+  fi
+  shift 3
+  chosen=" $* "
+fi
 corpus=$(cd "$(dirname "$0")" && pwd)/corpus
 work=$(mktemp -d)
 
@@ -16,6 +27,7 @@ fuzz_one() {
   name=$(basename "$1")
   mkdir -p "$work/$name/corpus" "$work/$name/broken"
   if [ -d "$corpus/$name" ]; then cp -r "$corpus/$name/." "$work/$name/corpus/"; fi
+  if [ -n "$earlier" ]; then cp -r "$earlier/$name/broken/." "$work/$name/corpus/"; fi
   "$1" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=512 -malloc_limit_mb=256 -print_final_stats=1 \
     -artifact_prefix="$work/$name/broken/" "$work/$name/corpus" >"$work/$name/log" 2>&1
   echo $? >"$work/$name/status"
@@ -24,6 +36,10 @@ fuzz_one() {
 count=0
 for program in "$bin"/fuzz_*; do
   [ -x "$program" ] || continue
+  case "$chosen" in
+    "" | *" $(basename "$program") "*) ;;
+    *) continue ;;
+  esac
   fuzz_one "$program" &
   count=$((count + 1))
   if [ $((count % 2)) -eq 0 ]; then wait; fi

@@ -53,7 +53,8 @@ class InstallTree(unittest.TestCase):
         self.captures(program, self.work / f"{name}-pkg-run")
 
     def captures(self, program, directory):
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(self.library.parent), "TORNASOLE_STRICT": "1"}
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(self.library.parent), "TORNASOLE_STRICT": "1",
+                       "TORNASOLE_CLOSE_WAIT_S": "120"}
         self.assertEqual(run(program, directory, env=environment), "3\n")
         self.assertTrue((directory / "training_job_end.ts").is_file())
         self.assertEqual(len(list((directory / "index").rglob("*.json"))), 3)

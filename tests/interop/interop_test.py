@@ -230,7 +230,7 @@ def compare(directory, expected, blob):
 
 def dumped(directory):
     done = subprocess.run([OPTIONS.tornasole, "dump", str(directory), "--json"], capture_output=True, text=True,
-                          timeout=120, check=True)
+                          timeout=600, check=True)
     return json.loads(done.stdout)
 
 
@@ -273,7 +273,7 @@ class Interop(unittest.TestCase):
         cls.work, cls.root = work, work / "trials"
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("SMDEBUG_", "TORNASOLE_"))}
         environment["TORNASOLE_STRICT"] = "1"
-        subprocess.run([OPTIONS.writer, str(cls.root)], check=True, env=environment, timeout=300)
+        subprocess.run([OPTIONS.writer, str(cls.root)], check=True, env=environment, timeout=900)
         cls.blob = (cls.root / "expectations.bin").read_bytes()
         cls.trials = {t["directory"]: t for t in json.loads((cls.root / "expectations.json").read_text())}
 
@@ -373,7 +373,7 @@ class Interop(unittest.TestCase):
         runs = []
         for program in OPTIONS.examples:
             directory = self.work / pathlib.Path(program).name
-            subprocess.run([program, directory], check=True, stdout=subprocess.DEVNULL, timeout=60)
+            subprocess.run([program, directory], check=True, stdout=subprocess.DEVNULL, timeout=300)
             runs.append(read_trial(directory))
         self.assertEqual(runs[0], runs[1])
         names = {name for name, _, _ in runs[0]["values"]}

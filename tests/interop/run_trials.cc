@@ -82,7 +82,8 @@ Sample worker_sample(int rank, std::int64_t step) {
                           .include_regex = {"^(shared|own_.*)$"},
                           .include_workers = tornasole::IncludeWorkers::kAll,
                           .rank = rank,
-                          .world_size = 3});
+                          .world_size = 3,
+                          .close_wait_s = 120});
   if (!hook.ok()) die("worker " + std::to_string(rank) + ": " + hook.error().message);
   for (std::int64_t i = 0; i < 5; ++i) {
     auto step = hook->begin_step(Mode::kTrain);

@@ -92,7 +92,7 @@ TEST_F(RuleActionsTest, WhatCannotBeUsedIsLoggedAndLeftOut) {
       {"no command", R"({"name": "exec", "command": []})", 0, 1},
       {"a path that is no text", R"({"name": "file", "path": 7})", 0, 1},
       {"an address without http", R"({"name": "webhook", "url": "ftp://host/"})", 0, 1},
-      {"an address with https", R"({"name": "webhook", "url": "https://host/"})", 0, 1},
+      {"an address with https", R"({"name": "webhook", "url": "https://host/"})", 1, 0},
       {"repeat that is no truth value leaves the action", R"({"name": "file", "path": "x", "repeat": "yes"})", 1, 1},
   };
   for (const Case& c : cases) {
@@ -383,7 +383,9 @@ TEST(HttpUrl, WhatIsAnAddress) {
       {"http://user:secret@host/", nullptr, "", ""},
       {"http://host/a\r\nX: y", nullptr, "", ""},
       {"http://host/a b", nullptr, "", ""},
-      {"https://host/", nullptr, "", ""},
+      {"https://host/", "host", "443", "/"},
+      {"https://host:8443/a", "host", "8443", "/a"},
+      {"https://", nullptr, "", ""},
       {"host:80", nullptr, "", ""},
       {"", nullptr, "", ""},
   };
@@ -395,7 +397,7 @@ TEST(HttpUrl, WhatIsAnAddress) {
     EXPECT_EQ(url->port, c.port) << c.url;
     EXPECT_EQ(url->target, c.target) << c.url;
   }
-  EXPECT_EQ(parse_http_url("https://host/").error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(parse_http_url("https://host/")->is_secure);
 }
 
 }  // namespace

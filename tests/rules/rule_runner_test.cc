@@ -1,5 +1,6 @@
 // The pass over a trial: what rules see, what is read for them, how runs end; parameters and reports.
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json.h"
@@ -34,11 +35,11 @@ class Witness final : public Rule {
   std::vector<Need> needs_;
 };
 
-struct Run {
+struct Watched {
   Witness* witness = nullptr;
   RuleRunner runner;
 };
-Run start(Trial* trial, Need need, RuleRunOptions options = {}) {
+Watched start(Trial* trial, Need need, RuleRunOptions options = {}) {
   auto rule = std::make_unique<Witness>(std::vector{std::move(need)});
   Witness* witness = rule.get();
   RuleRunner runner(trial, std::move(options));
@@ -60,6 +61,9 @@ TEST(RuleRunner, ARuleSeesTheTensorsThatMatchItsNeeds) {
        {"loss", "fc.weight"}},
       {"by name", {.names = {"fc.bias", "never saved"}, .value = true}, {"fc.bias"}},
       {"without what is excluded", {.exclude_regex = {"weight", "bias"}, .value = true}, {"loss"}},
+      {"those the rule chooses",
+       {.choose = [](std::string_view name) { return name.ends_with("s"); }, .value = true},
+       {"loss", "fc.bias"}},
       {"a statistic by its own name", {.regex = {"^derived/hash"}, .value = true}, {"derived/hash/fc.weight"}},
   };
   RuleWorld world;
@@ -69,7 +73,7 @@ TEST(RuleRunner, ARuleSeesTheTensorsThatMatchItsNeeds) {
                  {"derived/hash/fc.weight", tools::tensor_of<std::int64_t>({7})}});
   for (const Case& c : cases) {
     Trial trial = world.open();
-    Run run = start(&trial, c.need);
+    Watched run = start(&trial, c.need);
     ASSERT_TRUE(run.runner.run().ok()) << c.what;
     EXPECT_EQ(run.witness->names, c.names) << c.what;
   }
@@ -79,18 +83,18 @@ TEST(RuleRunner, StoredReductionsSpareTheValue) {
   RuleWorld world;
   world.save(0, {{"w", floats({1, -2})}, {reduced("mean", "w"), scalar(100)}});
   Trial trial = world.open();
-  Run stored = start(&trial, {.stats = {Stat::kMean}});
+  Watched stored = start(&trial, {.stats = {Stat::kMean}});
   ASSERT_TRUE(stored.runner.run().ok());
   EXPECT_EQ(stored.witness->last[0].stats[Stat::kMean], 100);  // as stored: nobody looked at the value
   EXPECT_FALSE(stored.witness->last[0].shape.has_value());
 
-  Run both = start(&trial, {.stats = {Stat::kMean, Stat::kMax}});
+  Watched both = start(&trial, {.stats = {Stat::kMean, Stat::kMax}});
   ASSERT_TRUE(both.runner.run().ok());
   EXPECT_EQ(both.witness->last[0].stats[Stat::kMean], -0.5);
   EXPECT_EQ(both.witness->last[0].stats[Stat::kMax], 1);
   EXPECT_EQ(both.witness->last[0].value, nullptr);
 
-  Run value = start(&trial, {.value = true});
+  Watched value = start(&trial, {.value = true});
   ASSERT_TRUE(value.runner.run().ok());
   ASSERT_NE(value.witness->last[0].value, nullptr);
   EXPECT_EQ(value.witness->last[0].value->shape(), Shape{2});
@@ -102,7 +106,7 @@ TEST(RuleRunner, DerivedStatisticsAreTakenAsStoredElseComputed) {
                  {"b", floats({5})},
                  {"derived/counts/a", tools::tensor_of<std::int64_t>({99, 0, 0, 0, 0, -1})}});
   Trial trial = world.open();
-  Run run = start(&trial, {.regex = {"^[ab]$"}, .derived = {"counts"}});
+  Watched run = start(&trial, {.regex = {"^[ab]$"}, .derived = {"counts"}});
   ASSERT_TRUE(run.runner.run().ok());
   ASSERT_EQ(run.witness->last.size(), 2U);
   std::map<std::string, std::int64_t> counts;
@@ -118,7 +122,7 @@ TEST(RuleRunner, StepsAreBoundedAndSeenOnce) {
   RuleWorld world;
   world.save_series("loss", {1, 2, 3, 4, 5, 6});
   Trial trial = world.open();
-  Run run = start(&trial, {.value = true}, {.first_step = 1, .end_step = 4});
+  Watched run = start(&trial, {.value = true}, {.first_step = 1, .end_step = 4});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.witness->steps, (Steps{1, 2, 3}));
   ASSERT_TRUE(run.runner.run().ok());
@@ -131,7 +135,7 @@ TEST(RuleRunner, PartialStepsAreNotShown) {
   world.made().step({.step = 1, .values = {{"loss", scalar(1)}}, .is_partial = true});
   world.save(2, {{"loss", scalar(1)}});
   Trial trial = world.open();
-  Run run = start(&trial, {.value = true});
+  Watched run = start(&trial, {.value = true});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.witness->steps, (Steps{0, 2}));
 }
@@ -141,7 +145,7 @@ TEST(RuleRunner, ADamagedValueIsShownWithItsError) {
   world.save(0, {{"loss", scalar(1)}});
   world.made().flip(format::event_path(0, "worker_0"), 40);
   Trial trial = world.open();
-  Run run = start(&trial, {.stats = {Stat::kMean}});
+  Watched run = start(&trial, {.stats = {Stat::kMean}});
   ASSERT_TRUE(run.runner.run().ok());
   ASSERT_EQ(run.witness->last.size(), 1U);
   EXPECT_TRUE(run.witness->last[0].error.has_value());
@@ -153,15 +157,15 @@ TEST(RuleRunner, ARunThatIsFollowedIsSeenStepByStepUntilItEnds) {
   world.save(0, {{"loss", scalar(1)}});
   Trial trial = world.open();
   std::int64_t next = 1;
-  Run run = start(&trial, {.value = true},
-                  {.follow = true,
-                   .now_s = [&] { return world.clock().now_s(); },
-                   .sleep =
-                       [&](double seconds) {
-                         world.clock().advance(seconds);
-                         next < 4 ? world.save(next, {{"loss", scalar(1)}}) : world.end();
-                         ++next;
-                       }});
+  Watched run = start(&trial, {.value = true},
+                      {.follow = true,
+                       .now_s = [&] { return world.clock().now_s(); },
+                       .sleep =
+                           [&](double seconds) {
+                             world.clock().advance(seconds);
+                             next < 4 ? world.save(next, {{"loss", scalar(1)}}) : world.end();
+                             ++next;
+                           }});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.witness->steps, (Steps{0, 1, 2, 3}));
   EXPECT_EQ(run.runner.ended_because(), "the run ended");
@@ -173,11 +177,11 @@ TEST(RuleRunner, ASilentRunIsGivenUp) {
   RuleWorld world;
   world.save(0, {{"loss", scalar(1)}});
   Trial trial = world.open();
-  Run run = start(&trial, {.value = true},
-                  {.follow = true,
-                   .timeout_s = 20,
-                   .now_s = [&] { return world.clock().now_s(); },
-                   .sleep = [&](double seconds) { world.clock().advance(seconds); }});
+  Watched run = start(&trial, {.value = true},
+                      {.follow = true,
+                       .timeout_s = 20,
+                       .now_s = [&] { return world.clock().now_s(); },
+                       .sleep = [&](double seconds) { world.clock().advance(seconds); }});
   ASSERT_TRUE(run.runner.run().ok());
   EXPECT_EQ(run.runner.ended_because(), "no sign of life for 20 s");
 }
@@ -192,6 +196,75 @@ TEST(RuleRunner, EndsAtTheFirstConditionIfAsked) {
                               }});
   EXPECT_EQ(outcome.steps_met, Steps{1});
   EXPECT_EQ(told, std::vector<std::string>{"ExplodingTensor loss: 1 NaN, 0 +Inf, 0 -Inf; the first at element 0"});
+}
+
+TEST(RuleRunner, ANeedMayFallBackToEverything) {
+  struct Case {
+    const char* what;
+    Need need;
+    std::vector<std::string> names;
+  };
+  const Case cases[] = {
+      {"something matches", {.collections = {"losses"}, .or_everything = true, .value = true}, {"loss"}},
+      {"nothing matches", {.regex = {"^x"}, .or_everything = true, .value = true}, {"loss", "fc.weight"}},
+      {"nothing matches, and that is that", {.regex = {"^x"}, .value = true}, {}},
+  };
+  for (const Case& c : cases) {
+    RuleWorld world;
+    world.save(0, {{"loss", scalar(1)}, {"fc.weight", scalar(2)}, {"derived/hash/loss", scalar(3)}});
+    Trial trial = world.open();
+    Watched run = start(&trial, c.need);
+    ASSERT_TRUE(run.runner.run().ok());
+    EXPECT_EQ(run.witness->names, c.names) << c.what;
+  }
+}
+
+TEST(RuleRunner, ARuleThatCannotGoOnIsNotAskedAgain) {
+  RuleWorld world;
+  world.save_series("loss", {1, 2, 3});
+  Trial trial = world.open();
+  Watched run = start(&trial, {.value = true});
+  run.witness->on_step = [](const StepView& step, Findings& findings) {
+    if (step.global_step().number == 1) findings.fail({ErrorCode::kInvalid, "no use"});
+  };
+  auto other = std::make_unique<Witness>(std::vector{Need{.value = true}});
+  const Witness* other_witness = other.get();
+  run.runner.add({.name = "Other", .rule = std::move(other)});
+  ASSERT_TRUE(run.runner.run().ok());
+  EXPECT_EQ(run.witness->steps, (Steps{0, 1}));
+  EXPECT_EQ(run.runner.outcome(0).error->message, "no use");
+  EXPECT_TRUE(run.witness->pauses.empty());
+  EXPECT_EQ(other_witness->steps, (Steps{0, 1, 2}));
+  EXPECT_FALSE(run.runner.outcome(1).error.has_value());
+}
+
+// Asks for a pace.
+class Patient final : public Rule {
+ public:
+  std::vector<Need> needs() const override { return {}; }
+  void look_at(const StepView& /*step*/, Findings& /*findings*/) override {}
+  Pace pace() const override { return {.poll_s = 0.25, .patience_s = 50}; }
+  void reset() override {}
+};
+
+TEST(RuleRunner, ARuleMaySetThePace) {
+  RuleWorld world;
+  world.save(0, {{"loss", scalar(1)}});
+  Trial trial = world.open();
+  const double start_s = world.clock().now_s();
+  double longest_s = 0;
+  RuleRunner runner(&trial, {.follow = true,
+                             .timeout_s = 20,
+                             .now_s = [&] { return world.clock().now_s(); },
+                             .sleep =
+                                 [&](double seconds) {
+                                   longest_s = std::max(longest_s, seconds);
+                                   world.clock().advance(seconds);
+                                 }});
+  runner.add({.name = "Patient", .rule = std::make_unique<Patient>()});
+  ASSERT_TRUE(runner.run().ok());
+  EXPECT_EQ(longest_s, 0.25);
+  EXPECT_EQ(world.clock().now_s() - start_s, 50);
 }
 
 TEST(RuleArguments, BadOnesAreNamed) {

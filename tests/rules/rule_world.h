@@ -18,6 +18,7 @@ namespace tornasole::rules {
 
 using trial::ManualClock;
 using Values = std::vector<std::pair<std::string, Tensor>>;
+using Collections = std::map<std::string, std::vector<std::string>>;  // name -> patterns
 
 // A float32 tensor of one dimension, or of the shape given.
 inline Tensor floats(std::vector<float> values) { return tools::tensor_of(std::move(values)); }
@@ -33,14 +34,15 @@ inline std::string reduced(const std::string& reduction, const std::string& tens
 
 class RuleWorld {
  public:
-  explicit RuleWorld(std::map<std::string, std::vector<std::string>> collections = {},
-                     std::vector<std::string> workers = {"worker_0"})
+  explicit RuleWorld(Collections collections = {}, std::vector<std::string> workers = {"worker_0"})
       : store_(clock_), made_(store_) {
     format::CollectionsFile file{.num_workers = static_cast<std::int64_t>(workers.size())};
     file.collections.push_back({.name = "all", .include_regex = {".*"}});
     // The collections a hook makes, unless the test says otherwise.
-    std::map<std::string, std::vector<std::string>> all = {
-        {"losses", {"loss"}}, {"gradients", {"^gradient"}}, {"weights", {"weight$"}}, {"biases", {"bias$"}}};
+    Collections all = {{"losses", {"loss"}},
+                       {"gradients", {"^gradient"}},
+                       {"weights", {"^(?!gradient).*weight$"}},
+                       {"biases", {"^(?!gradient).*bias$"}}};
     for (auto& [name, patterns] : collections) all[name] = std::move(patterns);
     for (const auto& [name, patterns] : all) {
       file.collections.push_back({.name = name,

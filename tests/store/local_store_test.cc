@@ -81,12 +81,13 @@ TEST_F(LocalStoreTest, TheRootMayBeALinkToADirectory) {
   EXPECT_TRUE(fs::exists(path("real/d/f")));
 }
 
-TEST_F(LocalStoreTest, ARemovedRootIsReportedByEveryCallAndNeverMadeAgain) {
+TEST_F(LocalStoreTest, ARemovedRootIsReportedByEveryCallAndMadeAgainOnRequest) {
   for (const bool has_openat2 : {true, false}) {
     const auto store = open(path("root"), {.calls = {.openat2 = has_openat2}});
     ASSERT_TRUE(put(*store, "d/f", "x").ok());
     auto pending = store->create("d/p");
     ASSERT_TRUE(pending.ok());
+    ASSERT_TRUE((*pending)->append("pending").ok());
     fs::remove_all(path("root"));
 
     const auto created = store->create("d/g");
@@ -104,8 +105,23 @@ TEST_F(LocalStoreTest, ARemovedRootIsReportedByEveryCallAndNeverMadeAgain) {
     EXPECT_EQ(code_of(store->remove("d/f")), ErrorCode::kIo);
     EXPECT_EQ(code_of(store->rename("d/f", "e")), ErrorCode::kIo);
     EXPECT_EQ(code_of(store->now_s()), ErrorCode::kIo);
+    EXPECT_EQ(*(*pending)->read_back(0, 100), "pending");
+    EXPECT_EQ(*(*pending)->read_back(2, 3), "ndi");
+    EXPECT_EQ(*(*pending)->read_back(100, 3), "");
     EXPECT_EQ(code_of((*pending)->publish(false)), ErrorCode::kIo);
+    EXPECT_EQ(*(*pending)->read_back(0, 100), "pending");
+    (*pending)->abandon();
+    EXPECT_EQ(code_of((*pending)->read_back(0, 100)), ErrorCode::kInvalid);
     EXPECT_FALSE(fs::exists(path("root")));
+
+    EXPECT_TRUE(store->renew_root());
+    EXPECT_FALSE(store->renew_root()) << "there is nothing to let go of";
+    EXPECT_EQ(code_of(store->status("d/f")), ErrorCode::kNotFound);
+    EXPECT_FALSE(fs::exists(path("root")));
+    ASSERT_TRUE(put(*store, "d/f", "y").ok());
+    EXPECT_EQ(*store->read_all("d/f", 1), "y");
+    EXPECT_FALSE(store->renew_root());
+    fs::remove_all(path("root"));
   }
 }
 

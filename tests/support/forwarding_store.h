@@ -17,6 +17,9 @@ class ForwardingFile : public PendingFile {
   Status append(std::span<const ByteView> pieces) override { return base_->append(pieces); }
   Status sync() override { return base_->sync(); }
   Status publish(bool replace) override { return base_->publish(replace); }
+  Result<Bytes> read_back(std::uint64_t offset, std::uint64_t length) override {
+    return base_->read_back(offset, length);
+  }
   void abandon() noexcept override { base_->abandon(); }
   std::uint64_t size_bytes() const noexcept override { return base_->size_bytes(); }
 
@@ -49,6 +52,7 @@ class ForwardingStore : public Store {
   Status remove(std::string_view path) override { return base_->remove(path); }
   Status rename(std::string_view from, std::string_view to) override { return base_->rename(from, to); }
   Result<double> now_s() override { return base_->now_s(); }
+  bool renew_root() override { return base_->renew_root(); }
 
  protected:
   Store& base() noexcept { return *base_; }

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from survival_world import LIMIT_FACTOR, SYSTEM_CALLS, health, killed_run, need, snapshot, tornasole, tree
+from survival_world import LIMIT_FACTOR, SYSTEM_CALLS, health, killed_run, need, snapshot, tornasole, tree, wait_until
 
 
 def kill_at_random(world, runs, seed=1):
@@ -17,10 +17,11 @@ def kill_at_random(world, runs, seed=1):
     for run in range(runs):
         out, log = world.new_run()
         think = chance.choice([0, 1, 5, 20, 40])
-        process = subprocess.Popen(
+        process = world.start(
             world.command(out, log, steps=10_000_000, think_ms=think, bytes=4000), stderr=subprocess.DEVNULL
         )
-        time.sleep(chance.uniform(0.1, 1.0))  # the moment of death is the parameter of this row
+        wait_until(lambda out=out: os.path.isdir(out), process, "directory")
+        time.sleep(chance.uniform(0, 0.9))  # the moment of death is the parameter of this row
         before = snapshot(out)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -48,9 +49,10 @@ def row_1_full(world):
 def row_2(world):
     """salvage: repair twice what kill -9 left, then verify."""
     chance = random.Random(3)
-    figures = {"runs": 10, "steps": 0, "missing": 0, "changed_by_second": 0}
+    figures = {"runs": 10, "steps": 0, "missing": 0, "changed_by_second": 0, "on_disk_after_ms": 0}
     for _ in range(figures["runs"]):
-        out, log, last = killed_run(world, chance.uniform(0.8, 1.5), think_ms=chance.choice([20, 40]))
+        out, log, last, seconds = killed_run(world, chance.uniform(0.5, 1.2), think_ms=chance.choice([20, 40]))
+        figures["on_disk_after_ms"] = max(figures["on_disk_after_ms"], round(seconds * 1000))
         need(tornasole(world, "repair", out, "--json").returncode == 0, f"repair of {out}")
         first = tree(out)
         again = tornasole(world, "repair", out, "--json")
@@ -63,7 +65,7 @@ def row_2(world):
         figures["steps"] += len(there)
         missing = set(range(last + 1)) - there
         figures["missing"] += len(missing)
-        need(not missing, f"steps {sorted(missing)[:5]} finished well before the kill are missing")
+        need(not missing, f"steps {sorted(missing)[:5]} were finished and on disk before the kill, and are missing")
         world.check(out, log, smdebug=False)
     return figures
 
@@ -117,13 +119,13 @@ def row_5(world):
             for i in range(50):
                 out, log = world.new_run()
                 options = {"flush_on_signal": True} if flush else {}
-                process = subprocess.Popen(
+                process = world.start(
                     world.command(out, log, steps=10_000_000, think_ms=1 + i % 7, **options), stderr=subprocess.DEVNULL
                 )
                 time.sleep(0.05 + 0.005 * i)  # the moment of the signal is the parameter of this row
                 process.send_signal(number)
                 start = time.monotonic()
-                process.wait(timeout=30)
+                process.wait(timeout=120)
                 worst = max(worst, time.monotonic() - start)
                 need(process.returncode == -number, f"ended with {process.returncode}, not by signal {number}")
                 counts = world.check(out, log, smdebug=i % 10 == 0) if os.path.isdir(out) else {"lost": 0}
@@ -159,9 +161,8 @@ def row_6(world):
 def row_7(world):
     """restart into the directory of a dead run, and of a live one."""
     out, log = world.new_run()
-    process = subprocess.Popen(world.command(out, log, steps=10_000_000, think_ms=2), stderr=subprocess.DEVNULL)
-    while not os.path.isdir(os.path.join(out, "index")):
-        need(process.poll() is None, "the first run ended by itself")
+    process = world.start(world.command(out, log, steps=10_000_000, think_ms=2), stderr=subprocess.DEVNULL)
+    wait_until(lambda: os.path.isdir(os.path.join(out, "index")), process, "index")
     refused = world.train(out, log + "b", steps=5)
     need(refused.returncode == 5, f"a live run was not refused: {refused.stdout}")
     need(str(process.pid) in refused.stderr and os.uname().nodename in refused.stderr, refused.stderr)
@@ -175,9 +176,8 @@ def row_7(world):
     world.check(os.path.join(out, "attempts", "1"), log)
     world.check(out, log + "c")
     resumed, log2 = world.new_run()
-    process = subprocess.Popen(world.command(resumed, log2, steps=10_000_000, think_ms=2), stderr=subprocess.DEVNULL)
-    while len(snapshot(resumed)) < 10:
-        need(process.poll() is None, "the first run ended by itself")
+    process = world.start(world.command(resumed, log2, steps=10_000_000, think_ms=2), stderr=subprocess.DEVNULL)
+    wait_until(lambda: len(snapshot(resumed)) >= 10, process, "ten files")
     process.kill()
     process.wait()
     before = snapshot(resumed)
@@ -189,7 +189,7 @@ def row_7(world):
 
 def row_8(world):
     """a reader of a dead run ends and says why."""
-    out, _, _ = killed_run(world, 0.8, think_ms=5)
+    out, *_ = killed_run(world, 0.5, think_ms=5)
     start = time.monotonic()
     done = tornasole(world, "tail", out, "--poll", "0.5")
     seconds = time.monotonic() - start
@@ -200,7 +200,7 @@ def row_8(world):
 
 def row_8_other_host(world):
     """the same for a run of another host: the heartbeat tells."""
-    out, _, _ = killed_run(world, 0.8, think_ms=5)
+    out, *_ = killed_run(world, 0.5, think_ms=5)
     health = os.path.join(out, "tornasole", "worker_0_health.json")
     with open(health, encoding="utf-8") as file:
         content = json.load(file)

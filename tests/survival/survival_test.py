@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import death_rows
 import process_rows
@@ -59,7 +60,10 @@ def main():
             verdict = "ok"
         except (Broken, subprocess.TimeoutExpired) as problem:
             figures, verdict, failed = {"problem": str(problem)}, "BROKEN", failed + 1
+        except Exception:  # the other rows run all the same
+            figures, verdict, failed = {"problem": traceback.format_exc()}, "BROKEN", failed + 1
         finally:
+            world.end_processes()
             shutil.rmtree(scratch, ignore_errors=True)
         seconds = round(time.monotonic() - start, 1)
         results[row.__name__] = {"what": row.__doc__, "verdict": verdict, "seconds": seconds, **figures}

@@ -195,6 +195,8 @@ int run(int argc, char** argv) {
         options.when_full = arguments.text("when-full") == "block" ? WhenFull::kBlock : WhenFull::kDrop;
       }
       if (arguments.has("queue-bytes")) options.queue_bytes = arguments.number("queue-bytes", 0);
+      // What a busy disk has not taken within the usual time would look like a loss.
+      options.close_wait_s = static_cast<double>(arguments.number("close-wait", 300));
       if (arguments.has("flush-on-signal")) options.flush_on_signal = true;
       if (arguments.has("resume")) options.resume = true;
       capture::HookDependencies dependencies;

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 LIMIT_FACTOR = 3  # promised limits are asserted at three times their value
+PATIENCE_S = 120  # for what happens at once on a machine that is not busy
 
 SYSTEM_CALLS = ("openat", "openat2", "write", "writev", "renameat2", "renameat", "mkdirat", "fsync", "close")
 
@@ -21,6 +22,15 @@ def need(condition, text):
         raise Broken(text)
 
 
+def wait_until(condition, process, what):
+    """Until the condition holds; a break if the process ends before, or nothing happens."""
+    last = time.monotonic() + PATIENCE_S
+    while not condition():
+        need(process.poll() is None, f"the run ended by itself, before {what}")
+        need(time.monotonic() < last, f"no {what} after {PATIENCE_S} s")
+        time.sleep(0.002)
+
+
 class World:
     """Where the programs are, and a scratch directory for one row."""
 
@@ -30,6 +40,7 @@ class World:
         self.count = 0
         self.trials = []
         self.bare_hashes = {}
+        self.processes = []
 
     def path(self, name):
         return os.path.join(self.scratch, name)
@@ -44,7 +55,17 @@ class World:
             line += ["--" + key.replace("_", "-")] + ([] if value is True else [str(value)])
         return line
 
-    def train(self, out, log, wrap=(), timeout=120, env=None, **options):
+    def start(self, line, **options):
+        """A process that does not outlive the row."""
+        self.processes.append(subprocess.Popen(line, **options))
+        return self.processes[-1]
+
+    def end_processes(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def train(self, out, log, wrap=(), timeout=600, env=None, **options):
         """Runs to the end and returns the finished process; weights are compared when it ended well."""
         done = subprocess.run(
             [*wrap, *self.command(out, log, **options)], capture_output=True, text=True, timeout=timeout, env=env, check=False
@@ -79,7 +100,7 @@ class World:
         if not self.trials:
             return None
         line = [self.python, os.path.join(self.source, "tests", "survival", "smdebug_check.py"), *self.trials]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=3600, check=False)
         need(done.stdout.strip(), done.stderr[-500:])
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         need(not answer["problems"], f"smdebug: {answer['problems']}")
@@ -107,8 +128,11 @@ def snapshot(out):
         for name in names:
             path = os.path.join(directory, name)
             if name.endswith((".tfevents", ".json")) and "/index/" in path or "/events/" in path and not name.endswith(".tmp"):
-                with open(path, "rb") as file:
-                    files[os.path.relpath(path, out)] = file.read()
+                try:
+                    with open(path, "rb") as file:
+                        files[os.path.relpath(path, out)] = file.read()
+                except FileNotFoundError:
+                    pass  # a run goes on, and has moved it since
     return files
 
 
@@ -122,23 +146,35 @@ def tree(directory):
     return found
 
 
-def tornasole(world, *arguments, timeout=120):
+def tornasole(world, *arguments, timeout=300):
     line = [os.path.join(world.bin, "tornasole"), *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def killed_run(world, seconds, **options):
-    """A run that died after so many seconds: its directory, its log, and the last step that was finished well before.
-
-    What is drained leaves the process within 100 ms."""
-    out, log = world.new_run()
-    line = world.command(out, log, steps=10_000_000, bytes=4000, **options)
-    process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
-    well_before = 0.1 * LIMIT_FACTOR
-    time.sleep(seconds - well_before)
+def logged_steps(log):
+    """The steps that the training has finished so far."""
+    if not os.path.exists(log):
+        return []
     with open(log, encoding="utf-8") as file:
-        finished = file.read().split()
-    time.sleep(well_before)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    return out, log, int(finished[-1]) if finished else -1
+        return [int(line) for line in file if line.endswith("\n")]
+
+
+def killed_run(world, seconds, **options):
+    """A run that died about so many seconds after it began, when a step that it had finished was on disk.
+
+    Its directory, its log, that step, and how long after its end the step was seen there."""
+    out, log = world.new_run()
+    line = world.command(out, log, steps=10_000_000, bytes=4000, when_full="block", **options)
+    process = world.start(line, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: logged_steps(log), process, "a finished step")
+        time.sleep(seconds)
+        last = logged_steps(log)[-1]
+        start = time.monotonic()
+        index = os.path.join(out, "index", f"{last // 1000:09}", f"{last:012}_worker_0.json")
+        wait_until(lambda: os.path.exists(index), process, f"step {last} on disk")
+        seen_after = time.monotonic() - start
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    return out, log, last, seen_after

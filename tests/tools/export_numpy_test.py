@@ -29,7 +29,7 @@ TRIALS = ("core_types", "core_hook", "core_mirrored", "core_workers", "pytorch_r
 
 
 def probe(*arguments):
-    done = subprocess.run([PROBE, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([PROBE, *map(str, arguments)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

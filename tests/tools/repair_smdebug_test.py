@@ -31,7 +31,7 @@ class RepairedRuns(unittest.TestCase):
             os.utime(path, (1_700_000_000, 1_700_000_000))
 
     def repair(self):
-        return subprocess.run([PROBE, "repair", self.trial], capture_output=True, text=True, timeout=60)
+        return subprocess.run([PROBE, "repair", self.trial], capture_output=True, text=True, timeout=300)
 
     def check(self):
         done = self.repair()

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -40,10 +40,16 @@ constexpr bool kIsSanitized = false;
 #endif
 
 // The limits are 2 s and 256 MiB. Time is that of the processor, asserted at three times its value, since machines
-// differ and are shared; it covers two readings. Whoever takes a minute hangs.
+// differ and are shared; it covers two readings. Whoever takes five minutes hangs.
 constexpr double kLimitSeconds = 2 * 3 * 2;
-constexpr unsigned kHangSeconds = 60;
+constexpr unsigned kHangSeconds = 300;
 constexpr std::int64_t kLimitBytes = std::int64_t{256} << 20U;
+
+double own_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
 
 class HostileTrial : public testing::Test {
  protected:
@@ -106,6 +112,20 @@ class HostileTrial : public testing::Test {
     EXPECT_LE(outcome.rss_bytes, kLimitBytes) << what;
     RecordProperty("seconds", fmt::format("{:.3f}", outcome.seconds));
     RecordProperty("rss_mib", fmt::format("{}", outcome.rss_bytes >> 20));
+  }
+
+  void expect_damage_named(const std::string& place, bool is_damage, const char* what) const {
+    const std::string path = (root_ / "trial").string();
+    const auto skipping = Trial::open({.path = path, .timeout_s = 0, .end_delay_s = 0});
+    ASSERT_TRUE(skipping.ok()) << what << ": " << skipping.error().message;
+    EXPECT_EQ(skipping->damage_count(), is_damage ? 1 : 0) << what;
+    const auto failing = Trial::open({.path = path, .on_damage = OnDamage::kFail, .timeout_s = 0, .end_delay_s = 0});
+    ASSERT_EQ(failing.ok(), !is_damage) << what;
+    if (!is_damage) return;
+    EXPECT_EQ(skipping->damage().front().path, place) << what;
+    EXPECT_THAT(skipping->damage().front().what, testing::HasSubstr("not a regular file")) << what;
+    EXPECT_THAT(failing.error().message,
+                testing::AllOf(testing::HasSubstr(place), testing::HasSubstr("not a regular")));
   }
 
   int read_everything() const {
@@ -178,14 +198,16 @@ bool put_in_place(Stand stand, const fs::path& path) {
     case Stand::kZeroDevice: return mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 5)) == 0;
     case Stand::kTerminalDevice: return mknod(path.c_str(), S_IFCHR | 0600, makedev(5, 0)) == 0;
     case Stand::kSocket: {
-      // The name in a socket's address is short: it is bound nearby and moved.
-      const fs::path nearby = fs::path("/tmp") / fmt::format("hostile_socket_{}", getpid());
+      // A socket's address has room for a short name only.
+      const int directory = open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
       sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-      nearby.string().copy(address.sun_path, sizeof address.sun_path - 1);
+      fmt::format("/proc/self/fd/{}/{}", directory, path.filename().string())
+          .copy(address.sun_path, sizeof address.sun_path - 1);
       const int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
       const bool is_bound = bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
       close(descriptor);
-      return is_bound && rename(nearby.c_str(), path.c_str()) == 0;
+      close(directory);
+      return is_bound;
     }
   }
   return false;
@@ -213,16 +235,20 @@ TEST_F(HostileTrial, WhatIsNoFileIsNotReadWhereverItStands) {
       put(format::event_path(0, "worker_0"), encode_files({.step = 0, .tensors = {{"sound", {7}}}}).events);
       put_index(1, {.event_file = format::event_path(1, "worker_0"), .tensors = {{"x", 0, 100, {}}}});
       if (!put_in_place(stand, path_of(place))) {
-        ASSERT_TRUE(errno == EPERM && geteuid() != 0) << what << ": " << strerror(errno);
-        continue;  // only root makes devices
+        const bool is_device = stand == Stand::kZeroDevice || stand == Stand::kTerminalDevice;
+        ASSERT_TRUE(is_device && (errno == EPERM || errno == EACCES)) << what << ": " << strerror(errno);
+        continue;  // only root makes devices, and not everywhere
       }
       expect_harmless(fmt::format("{} at {}", what, place).c_str());
       const auto trial = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0, .end_delay_s = 0});
       if (place.starts_with("index/")) {
         ASSERT_TRUE(trial.ok()) << trial.error().message;
-        // The listing shows files and directories alone: what is neither is not there.
         EXPECT_FALSE(trial->has_tensor("sound")) << what;
         EXPECT_TRUE(trial->has_tensor("x")) << what;
+        // One that changed a moment ago may be a file tomorrow; an old one is damage. A directory holds files, or none.
+        const timespec kPast[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+        ASSERT_EQ(utimensat(AT_FDCWD, path_of(place).c_str(), kPast, AT_SYMLINK_NOFOLLOW), 0) << what;
+        expect_damage_named(place, stand != Stand::kDirectory, what);
       }
       if (place.starts_with("events/")) {
         ASSERT_TRUE(trial.ok()) << trial.error().message;
@@ -238,7 +264,8 @@ TEST_F(HostileTrial, FilesOfOneTebibyteWithNothingInThem) {
     put(relative, "");
     std::error_code error;
     fs::resize_file(path_of(relative), std::uintmax_t{1} << 40U, error);
-    if (error) GTEST_SKIP() << "no sparse files here: " << error.message();
+    // Some file systems have no files of that size; the largest they have will do.
+    if (error) fs::resize_file(path_of(relative), std::uintmax_t{1} << 33U);
   };
   sparse(format::index_path(0, "worker_0"));
   sparse("collections/000000000/worker_1_collections.json");
@@ -316,7 +343,7 @@ TEST_F(HostileTrial, PatternsThatWouldTakeForEver) {
   format::StoredCollection collection{.name = "slow", .include_regex = {"(a+)+$", "(.*)*x", "(a|a)*b"}};
   put(format::collections_path("worker_0"), format::encode_collections({{collection}, 1}));
   put_index(0, {.event_file = "e", .tensors = {{std::string(20'000, 'a') + "!", 0, 100, {}}}});
-  const auto start = std::chrono::steady_clock::now();
+  const double start = own_seconds();
   const auto trial = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0});
   ASSERT_TRUE(trial.ok()) << trial.error().message;
   ASSERT_TRUE(trial->tensor_names({.collection = "slow"}).ok());
@@ -329,7 +356,7 @@ TEST_F(HostileTrial, PatternsThatWouldTakeForEver) {
   ASSERT_FALSE(asked.ok());
   EXPECT_EQ(asked.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(asked.error().message, testing::AllOf(testing::HasSubstr("(a+)+$"), testing::HasSubstr("aaaa")));
-  EXPECT_LE(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), kLimitSeconds);
+  EXPECT_LE(own_seconds() - start, kIsSanitized ? 20 * kLimitSeconds : kLimitSeconds);
 }
 
 TEST_F(HostileTrial, ManyNamesMadeForOnePattern) {
@@ -337,14 +364,14 @@ TEST_F(HostileTrial, ManyNamesMadeForOnePattern) {
   for (int i = 0; i < 20'000; ++i) index.tensors.push_back({std::string(200, 'a') + fmt::format("{}", i), 0, 16, {}});
   index.tensors.push_back({"found", 0, 16, {}});
   put_index(0, index);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = own_seconds();
   const auto trial = Trial::open({.path = (root_ / "trial").string(), .timeout_s = 0});
   ASSERT_TRUE(trial.ok()) << trial.error().message;
   std::vector<std::string> reports;
   EXPECT_EQ(*trial->tensor_names({.regex = {"(a+)+$", "^found$"}, .limit_reports = &reports}),
             std::vector<std::string>{"found"});
   EXPECT_EQ(reports.size(), 1U);
-  EXPECT_LE(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), kLimitSeconds);
+  EXPECT_LE(own_seconds() - start, kIsSanitized ? 20 * kLimitSeconds : kLimitSeconds);
 }
 
 TEST_F(HostileTrial, AnEarlierAttemptIsATrialOfItsOwn) {

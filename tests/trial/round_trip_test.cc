@@ -118,10 +118,11 @@ TEST_F(RoundTrip, AFailedRunSaysSo) {
 TEST_F(RoundTrip, ALiveReaderSeesEachCommittedStepAndNothingElse) {
   constexpr std::int64_t kSteps = 400;
   std::atomic<std::int64_t> committed = -1;
-  std::atomic<bool> has_ended = false;
-  std::thread writer([&] {
+  std::atomic<bool> is_watched = false;
+  std::jthread writer([&] {
     Hook hook = open_hook();
     for (std::int64_t i = 0; i < kSteps; ++i) {
+      if (i == 10) is_watched.wait(false);  // however late the reader comes, it sees most of them appear
       {
         auto step = hook.begin_step(Mode::kTrain);
         step.save("number", static_cast<float>(i));
@@ -131,9 +132,10 @@ TEST_F(RoundTrip, ALiveReaderSeesEachCommittedStepAndNothingElse) {
     }
     EXPECT_TRUE(hook.close().ok());
     committed = hook.report().last_committed_step;
-    has_ended = true;
   });
   Trial trial = open_trial({.timeout_s = 60, .poll_s = 0.01});
+  is_watched = true;
+  is_watched.notify_all();
   std::size_t seen = 0;
   std::int64_t refreshes = 0;
   while (!trial.loaded_all_steps()) {

@@ -115,6 +115,27 @@ TEST(Scenarios, WaitingForAStepThatWasPassedOverOrLiesBehindTheEnd) {
   EXPECT_NE(ended.error().message.find("last step is 6"), std::string::npos) << ended.error().message;
 }
 
+TEST(Scenarios, AnIndexThatNamesNoFileListsItsNamesAlone) {
+  TrialWorld world;
+  world.write_collections({"worker_0"});
+  world.write({.step = 0, .tensors = {{"a"}}});
+  world.put(
+      format::index_path(1, "worker_0"),
+      R"({"meta": {"mode": "GLOBAL", "mode_step": 1, "event_file_name": ""}, "tensor_payload": )"
+      R"([{"tensorname": "a", "start_idx": 0, "length": 80}, {"tensorname": "b", "start_idx": 80, "length": 90}]})");
+  world.end();
+  for (const OnDamage on_damage : {OnDamage::kSkip, OnDamage::kFail}) {
+    const Trial trial = must_open(world, {.on_damage = on_damage, .timeout_s = 0});
+    EXPECT_EQ(numbers(trial.steps()), range(0, 1));
+    EXPECT_EQ(trial.tensor_names({.step = global(1)})->size(), 2U);
+    EXPECT_TRUE(trial.tensor("a", global(0)).ok());
+    const auto value = trial.tensor("b", global(1));
+    ASSERT_FALSE(value.ok());
+    EXPECT_EQ(value.error().kind, ErrorKind::kTensorUnavailableForStep);
+    EXPECT_NE(value.error().message.find("missing"), std::string::npos) << value.error().message;
+  }
+}
+
 TEST(Scenarios, TheWindowOfIncompleteStepsMovesOncePerRefresh) {
   TrialWorld world;
   world.write_collections({"a", "b", "c"});

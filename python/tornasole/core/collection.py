@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import TYPE_CHECKING, Any
 
 from tornasole import _engine
 from tornasole.core.edits import edits
+from tornasole.core.json_text import JsonText
 from tornasole.core.reduction_config import ReductionConfig
 from tornasole.core.save_config import SaveConfig
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
@@ -64,7 +64,7 @@ def _checked_patterns(what: str, given: object) -> list[str]:
     return patterns
 
 
-class Collection:
+class Collection(JsonText):
     """A named group of tensors.
 
     A tensor belongs to it if a pattern of ``include_regex`` finds a match anywhere in its name and none of
@@ -285,10 +285,6 @@ class Collection:
             fields["exclude_regex"] = self._exclude_regex
         return fields
 
-    def to_json(self) -> str:
-        """:meth:`to_json_dict` as text."""
-        return json.dumps(self.to_json_dict())
-
     @classmethod
     def from_dict(cls, params: dict[str, Any]):
         """From the fields by name; keys that are not known are left alone."""
@@ -304,11 +300,6 @@ class Collection:
         )
         collection.exclude_regex = params.get("exclude_regex") or []
         return collection
-
-    @classmethod
-    def from_json(cls, json_str: str):
-        """From the text of :meth:`to_json`."""
-        return cls.from_dict(json.loads(json_str))
 
     def export(self) -> str:
         """The older spelling of :meth:`to_json`."""

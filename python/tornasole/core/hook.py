@@ -310,6 +310,10 @@ class BaseHook:
         step = -1 if self._engine_hook is None else self._engine_hook.last_saved_step
         return None if step < 0 else step
 
+    @last_saved_step.setter
+    def last_saved_step(self, step: int) -> None:
+        """Does nothing: subclasses that save for themselves set it, and it is known anyway."""
+
     @property
     def training_run(self) -> int:
         """Which run with these checkpoints this is; 0 for the first."""

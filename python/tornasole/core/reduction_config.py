@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tornasole import _engine
 from tornasole.core.edits import edits
+from tornasole.core.json_text import JsonText
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 
 _LISTS = ("reductions", "abs_reductions", "norms", "abs_norms")
@@ -16,7 +16,7 @@ ALLOWED_NORMS = ["l1", "l2"]
 REDUCTION_CONFIG_VERSION_NUM = "v0"
 
 
-class ReductionConfig:
+class ReductionConfig(JsonText):
     """What is saved of a tensor.
 
     ``reductions`` are any of min, max, median, mean, std, variance, sum, prod; ``norms`` any of l1, l2;
@@ -68,10 +68,6 @@ class ReductionConfig:
             "save_shape": self.save_shape,
         }
 
-    def to_json(self) -> str:
-        """:meth:`to_json_dict` as text."""
-        return json.dumps(self.to_json_dict())
-
     @classmethod
     def from_dict(cls, params: dict[str, Any] | None):
         """From ``reductions`` (a comma list or a list, any spelling), ``save_raw_tensor``, ``save_shape``."""
@@ -83,11 +79,6 @@ class ReductionConfig:
         text = reductions if isinstance(reductions, str) else ",".join(reductions)
         flags = (params.get("save_raw_tensor", False), params.get("save_shape", False))
         return cls(*_engine.parse_reductions(text)[: len(_LISTS)], *flags)
-
-    @classmethod
-    def from_json(cls, json_str: str):
-        """From the text of :meth:`to_json`."""
-        return cls.from_dict(json.loads(json_str))
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, ReductionConfig) else NotImplemented

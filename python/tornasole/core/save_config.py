@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tornasole import _engine
 from tornasole.core.edits import edits
+from tornasole.core.json_text import JsonText
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ALLOWED_MODE_NAMES, ModeKeys
 
@@ -19,7 +19,7 @@ DEFAULT_SAVE_CONFIG_SAVE_STEPS: list[int] = []
 ALLOWED_PARAMS = list(_FIELDS)
 
 
-class SaveConfigMode:
+class SaveConfigMode(JsonText):
     """The schedule of one mode.
 
     A step of the mode is saved if it is listed in ``save_steps``, or if it is a multiple of ``save_interval`` with
@@ -61,10 +61,6 @@ class SaveConfigMode:
             fields["when_nan"] = self.when_nan
         return fields
 
-    def to_json(self) -> str:
-        """:meth:`to_json_dict` as text."""
-        return json.dumps(self.to_json_dict())
-
     @classmethod
     def from_dict(cls, params: dict[str, Any] | None, default_values: dict[str, Any] | None = None):
         """A schedule from its fields by name, those left out from ``default_values``; None for None."""
@@ -96,7 +92,7 @@ def _mode_of(key: object) -> ModeKeys:
     raise SMDebugValueError(f"{key!r} is not a mode; allowed: {', '.join(ALLOWED_MODE_NAMES)}")
 
 
-class SaveConfig:
+class SaveConfig(JsonText):
     """A schedule for every mode.
 
     Without ``mode_save_configs`` the other arguments are the schedule of all four modes. With it, a dict from
@@ -196,10 +192,6 @@ class SaveConfig:
         """``{"TRAIN": {...}, ...}``; null for a mode that is unset."""
         return {mode.name: s.to_json_dict() if s else None for mode, s in self.mode_save_configs.items()}
 
-    def to_json(self) -> str:
-        """:meth:`to_json_dict` as text."""
-        return json.dumps(self.to_json_dict())
-
     @classmethod
     def from_dict(cls, params: dict[Any, Any] | None, default_values: dict[str, Any] | None = None):
         """From a dict of modes, or their names in any case, to schedules, dicts of their fields, or None."""
@@ -212,11 +204,6 @@ class SaveConfig:
             is_fields = isinstance(value, dict)
             modes[_mode_of(key)] = SaveConfigMode.from_dict(value, default_values) if is_fields else value
         return cls(mode_save_configs=modes)
-
-    @classmethod
-    def from_json(cls, json_str: str):
-        """From the text of :meth:`to_json`."""
-        return cls.from_dict(json.loads(json_str))
 
     @classmethod
     def from_save_config_mode(cls, save_config_mode: SaveConfigMode):

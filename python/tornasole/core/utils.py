@@ -236,12 +236,9 @@ class SagemakerSimulator:
         json_file_contents="{}",
         cleanup=True,
     ) -> None:
-        self.out_dir = DEFAULT_SAGEMAKER_OUTDIR
-        self.json_config_path = json_config_path
-        self.tb_json_config_path = DEFAULT_SAGEMAKER_TENSORBOARD_PATH
-        self.tensorboard_dir = tensorboard_dir
-        self.training_job_name = training_job_name
-        self.json_file_contents = json_file_contents
+        self.out_dir, self.tensorboard_dir = DEFAULT_SAGEMAKER_OUTDIR, tensorboard_dir
+        self.json_config_path, self.tb_json_config_path = json_config_path, DEFAULT_SAGEMAKER_TENSORBOARD_PATH
+        self.json_file_contents, self.training_job_name = json_file_contents, training_job_name
         self.cleanup = cleanup
 
     def __enter__(self) -> SagemakerSimulator:

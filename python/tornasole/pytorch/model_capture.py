@@ -110,6 +110,7 @@ class ModelCapture:
         self._has_root_pass = not self.is_compiled and (entry is None or entry is root)
         self._hook = hook
         self._engine = hook._engine_hook
+        self._replaced = hook._replaced_methods()  # by a subclass, which then captures what they stand for
         self._root = weakref.ref(root)
         self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad)
         self._sizes: List[Tuple[Dict, int]] = []
@@ -269,12 +270,14 @@ class ModelCapture:
                 if engine.wants(name):
                     taps.parameter_names.append(name)
                     taps.parameters.append(local_part(parameter))
+                if "backward_hook" in self._replaced:
+                    continue
                 if parameter.requires_grad and engine.wants(GRADIENT_PREFIX + name):
                     tap = _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue)
                     handle = parameter.register_hook(tap)
                     taps.attached.append(Attached(handle, parameter._backward_hooks, tap))
         out_of_reach = set(self.uncaptured())
-        for i, (name, module) in enumerate(self._modules):
+        for i, (name, module) in enumerate([] if "forward_hook" in self._replaced else self._modules):
             # The wrapper around compiled code is called outside it.
             tapped = self._compiled if i == 0 and self._compiled is not None else module
             if name not in out_of_reach:

@@ -50,6 +50,11 @@ class OptimizerCapture:
             register_optimizer_step_post_hook(self.after_step),
         ]
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether a step of an optimizer would be seen."""
+        return bool(self._handles or self._wrapped)
+
     def add(self, optimizer: torch.optim.Optimizer) -> None:
         if any(known is optimizer for known in self.known()):
             return
@@ -117,8 +122,6 @@ class OptimizerCapture:
         try:
             if hook._is_passive() or not hook._is_step_due() or not self._belongs(optimizer):
                 return
-            if hook._watcher is not None:
-                hook._watcher.before_optimizer_step(self._gradients(optimizer))
             scale = getattr(optimizer, "grad_scale", None)  # of a fused step, which removes it itself
             for name, gradient in self._gradients(optimizer):
                 name = GRADIENT_PREFIX + name
@@ -127,6 +130,8 @@ class OptimizerCapture:
                 if scale is not None:
                     gradient = gradient.detach() / scale
                 hook._save_or_rescue(name, gradient)
+            if hook._watcher is not None:
+                hook._watcher.before_optimizer_step(self._gradients(optimizer))
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
 

@@ -25,6 +25,7 @@ from tornasole.core.hook import BaseHook
 from tornasole.core.older_names import make_tornasole_hook
 from tornasole.exceptions import SMDebugError
 from tornasole.modes import ModeKeys
+from tornasole.pytorch.callback_methods import CallbackMethods, ReplacedCallbacks
 from tornasole.pytorch.host_copies import HostCopies
 from tornasole.pytorch.model_capture import Attached, ModelCapture
 from tornasole.pytorch.model_description import describe
@@ -41,7 +42,7 @@ def _require(holds: bool, message: str) -> None:
         raise configuration_error(AssertionError(message))
 
 
-class Hook(BaseHook):
+class Hook(CallbackMethods, BaseHook):
     """Captures tensors of a PyTorch training into a trial.
 
     >>> hook = Hook(out_dir="runs/mnist", save_config=SaveConfig(save_interval=100))  # doctest: +SKIP
@@ -64,6 +65,7 @@ class Hook(BaseHook):
         self._captures: List[weakref.ref] = []
         self._losses: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
         self._loss_taps: List[Attached] = []
+        self._replaced_callbacks: List[ReplacedCallbacks] = []
         self._are_losses_tapped = False
         self._optimizers = OptimizerCapture(self)
         self._rescue = self._make_rescue()
@@ -100,6 +102,8 @@ class Hook(BaseHook):
         for submodule in module.modules():
             self.module_set.add(submodule)
         self._captures.append(weakref.ref(capture))
+        if self._replaced_methods():
+            self._replaced_callbacks.append(ReplacedCallbacks(self, module, capture))
         self._optimizers.watch()
         self._model_changed()
         self.has_registered_module = True
@@ -355,6 +359,8 @@ class Hook(BaseHook):
             for attached in self._loss_taps:
                 attached.remove()
             self._loss_taps.clear()
+            for replaced in self._replaced_callbacks:
+                replaced.close()
             self._optimizers.close()
         super().close()
 

@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
 from tornasole.modes import ModeKeys
+from tornasole.pytorch.host_tensors import to_host
 from tornasole.run.cost_budget import CostBudget
 
 NAMES = ("light", "standard", "full")
@@ -17,6 +18,7 @@ _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activatio
 # So that rules need no whole tensors.
 _DERIVED = ("counts", "unit_activity", "across_samples", "update", "cosine_previous", "quantiles", "classes")
 _NON_FINITE = "non_finite"
+_GRADIENTS = ("gradient/", "optimizer_gradient/")
 
 
 def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
@@ -54,14 +56,17 @@ def _at(steps) -> SaveConfig:
 class StandardPreset:
     """The preset ``standard`` while it runs: chooses the steps of statistics, and looks out for NaN and infinity.
 
-    The first non-finite loss is an event: what is in memory, parameters and gradients, is written whole at that step,
-    and everything is at the next two.
+    The first loss or statistic that is not finite is an event: what is in memory, parameters and gradients, is written
+    whole at that step, and everything is at the next two. Gradients that overflow under a loss scaler are no event:
+    the scaler looks for them itself, and leaves that step out.
     """
 
     def __init__(self, hook):
         self._hook = hook
         self._budget = CostBudget(BUDGET_SHARE)
         self._event_step: Optional[int] = None
+        self._has_gradients = False  # those of the event were saved
+        self._optimizer_steps = 0  # made before the open step
         statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
         activations.include(r"_output_\d+$")
@@ -75,7 +80,11 @@ class StandardPreset:
         watched.save_config = SaveConfig(save_interval=1)
 
     def before_step(self, mode: ModeKeys) -> None:
-        """A step is about to begin."""
+        """A step is about to begin. The one before is still open, and so is what is in memory of it."""
+        if not self._has_gradients:
+            self._look_at_statistics()
+            self._save_gradients(self._gradients_in_memory())
+        self._optimizer_steps = self._hook._optimizers.steps
         if mode is not ModeKeys.TRAIN:
             self._budget.pause()
         elif self._budget.begin(self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1, time.perf_counter()):
@@ -88,14 +97,31 @@ class StandardPreset:
 
     def loss(self, value) -> None:
         """The value of a loss in this step."""
-        if self._event_step is not None or value.numel() != 1 or math.isfinite(float(value.detach())):
+        if self._event_step is None and value.numel() == 1 and not math.isfinite(float(value.detach())):
+            self._event(f"the loss is {float(value.detach())}")
+
+    def before_optimizer_step(self, gradients) -> None:
+        """The gradients an optimizer is about to use: (name, tensor) each."""
+        if not self._has_gradients:
+            self._look_at_statistics()
+            self._save_gradients(gradients)
+
+    def _look_at_statistics(self) -> None:
+        if self._event_step is not None:
             return
+        names = self._hook._engine_hook.non_finite_tensors()
+        if names and self._hook._optimizers.scaler is not None:
+            names = [name for name in names if not name.startswith(_GRADIENTS)]
+        if names:
+            self._event(f"a statistic of '{names[0]}' is not finite")
+
+    def _event(self, what: str) -> None:
         hook = self._hook
         self._event_step = hook.step
-        hook.logger.warning("the loss is %s at step %d: everything is saved for two steps", float(value), hook.step)
+        hook.logger.warning("%s at step %d: everything is saved for two steps", what, hook.step)
         for capture in hook._live_captures():
             for name, parameter in capture.parameters():
-                hook._engine_hook.save_tensor(name, parameter.detach(), [_NON_FINITE])
+                self._save_whole(name, parameter)
         watched = hook.get_collection(_NON_FINITE)
         watched.include(".*")
         end = hook._engine_hook.mode_step(hook.mode.value) + 3
@@ -103,8 +129,22 @@ class StandardPreset:
             {mode: SaveConfigMode(save_interval=1, end_step=end if mode is hook.mode else 0) for mode in ModeKeys}
         )
 
-    def before_optimizer_step(self, gradients) -> None:
-        """The gradients an optimizer is about to use: (name, tensor) each."""
-        if self._event_step is not None and self._event_step == self._hook.step:
-            for name, gradient in gradients:
-                self._hook._engine_hook.save_tensor(f"gradient/{name}", gradient.detach(), [_NON_FINITE])
+    def _save_gradients(self, gradients) -> None:
+        if self._event_step is None or self._event_step != self._hook.step:
+            return
+        self._has_gradients = True
+        for name, gradient in gradients:
+            self._save_whole(f"gradient/{name}", gradient)
+
+    def _save_whole(self, name: str, tensor) -> None:
+        self._hook._engine_hook.save_tensor(name, to_host(tensor), [_NON_FINITE])
+
+    def _gradients_in_memory(self):
+        """Gradients that no optimizer has used yet. Once one has, the program may have set them to zero."""
+        optimizers = self._hook._optimizers
+        if not optimizers.is_watching or optimizers.steps != self._optimizer_steps:
+            return
+        for capture in self._hook._live_captures():
+            for name, parameter in capture.parameters():
+                if parameter.grad is not None:
+                    yield name, parameter.grad

@@ -9,26 +9,6 @@ class LocalTrial(Trial):
     """A trial in a directory; see :class:`Trial` for the parameters. ``~`` at the start of ``dirname`` is the home."""
 
     def __init__(
-        self,
-        name,
-        dirname,
-        range_steps=None,
-        parallel=True,
-        check=False,
-        index_mode=True,
-        cache=False,
-        *,
-        timeout=None,
-        on_damage="fail",
+        self, name, dirname, range_steps=None, parallel=True, check=False, index_mode=True, cache=False, **options
     ) -> None:
-        super().__init__(
-            name,
-            dirname,
-            range_steps=range_steps,
-            parallel=parallel,
-            check=check,
-            index_mode=index_mode,
-            cache=cache,
-            timeout=timeout,
-            on_damage=on_damage,
-        )
+        super().__init__(name, dirname, range_steps, parallel, check, index_mode, cache, **options)

@@ -1,8 +1,11 @@
 #include "store/local/local_pending_file.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/errors.h"
@@ -55,6 +58,9 @@ Status LocalPendingFile::sync() {
 
 Status LocalPendingFile::publish(bool replace) {
   TORNASOLE_CHECK(check_usable("publish"));
+  // The errors of close count, but what was written must not go with the descriptor before it has its name.
+  FileHandle kept;
+  if (file_.is_open()) kept = FileHandle(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
   const int close_error = file_.close();
   if (close_error != 0) return mark_damaged("close", close_error);
 
@@ -70,11 +76,22 @@ Status LocalPendingFile::publish(bool replace) {
                          names_.description);
   }
   if (error == ENOENT) {
+    file_ = std::move(kept);
     return io_error("publish {}: its temporary file {} was removed meanwhile", names_.description, names_.temporary);
   }
   if (error != 0) return write_error(error, "publish", names_.description);
   directory_.close();
   return {};
+}
+
+Result<Bytes> LocalPendingFile::read_back(std::uint64_t offset, std::uint64_t length) {
+  TORNASOLE_CHECK(check_open("read back"));
+  Bytes content(std::min(length, size_bytes_ - std::min(offset, size_bytes_)), '\0');
+  std::size_t count = 0;
+  const int error = read_at(file_.get(), offset, content, &count);
+  if (error != 0) return io_error("read back {}: {}", names_.description, std::generic_category().message(error));
+  content.resize(count);
+  return content;
 }
 
 void LocalPendingFile::abandon() noexcept {

@@ -4,7 +4,8 @@
 //
 //   1. adopt: the store created <name>.tmp exclusively and hands over its descriptor and that of its directory.
 //   2. append: writev in bounded pieces. The first failure marks the content as unknown.
-//   3. publish: close, whose errors count, then rename within the directory.
+//   3. publish: close, whose errors count, then rename within the directory. If the temporary file is gone the content
+//      can still be read back.
 //   4. abandon, or destruction before 3 succeeded: the temporary name is unlinked.
 
 #include <sys/types.h>
@@ -32,6 +33,7 @@ class LocalPendingFile final : public PendingFile {
   Status append(std::span<const ByteView> pieces) override;
   Status sync() override;
   Status publish(bool replace) override;
+  Result<Bytes> read_back(std::uint64_t offset, std::uint64_t length) override;
   void abandon() noexcept override;
   std::uint64_t size_bytes() const noexcept override { return size_bytes_; }
 

@@ -112,6 +112,14 @@ Error LocalRoot::removed_error(std::string_view action) const {
   return io_error("{}: the directory {} was removed while it was in use", action, path_);
 }
 
+bool LocalRoot::renew() {
+  const std::lock_guard lock(mutex_);
+  if (!is_removed()) return false;
+  removed_.push_back(std::move(handle_));
+  descriptor_ = -1;
+  return true;
+}
+
 Status LocalRoot::sync_parents() {
   const std::lock_guard lock(mutex_);
   while (!unsynced_parents_.empty()) {

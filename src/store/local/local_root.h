@@ -26,7 +26,7 @@ class LocalRoot {
   // Looks at the path, writes nothing (see open_local_store). Takes the handle if the directory is there.
   Status check(bool must_be_writable);
 
-  // The handle (O_PATH), valid as long as this object. kNotFound while the directory is not there.
+  // The handle (O_PATH), open as long as this object lives. kNotFound while the directory is not there.
   Result<int> find();
   // The same, but makes the directory, and those above it, unless it was there before.
   Result<int> find_or_make(mode_t mode);
@@ -34,6 +34,9 @@ class LocalRoot {
   // True once the directory that the handle stands for is in no other directory any more.
   bool is_removed() const noexcept;
   Error removed_error(std::string_view action) const;
+  // If it is removed: lets go of it, so that the next find looks at the path again. The old handle stays open: another
+  // thread may be about to use it.
+  bool renew();
 
   // Makes the entries of the directories that find_or_make made durable.
   Status sync_parents();
@@ -42,10 +45,11 @@ class LocalRoot {
   Status make_with_parents(mode_t mode);  // needs mutex_
 
   const std::string path_;
-  std::atomic<int> descriptor_ = -1;  // set once, owned by handle_
+  std::atomic<int> descriptor_ = -1;  // owned by handle_
 
   std::mutex mutex_;
   FileHandle handle_;                          // guarded by mutex_
+  std::vector<FileHandle> removed_;            // guarded by mutex_: handles of directories that are gone
   std::vector<std::string> unsynced_parents_;  // guarded by mutex_
 };
 

@@ -23,7 +23,7 @@
 namespace tornasole::store {
 namespace {
 
-constexpr int kCreateFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+constexpr int kCreateFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 // A pipe without a writer would block the open, a terminal would become ours.
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
@@ -57,6 +57,7 @@ class LocalStore final : public Store {
   Status remove(std::string_view path) override;
   Status rename(std::string_view from, std::string_view to) override;
   Result<double> now_s() override;
+  bool renew_root() override;
 
  private:
   struct RegularFile {
@@ -342,6 +343,13 @@ Result<double> LocalStore::now_s() {
   uninterrupted([&] { return unlinkat(made.directory.get(), temporary.c_str(), 0); });
   if (error != 0) return failed_write(error, "look at", temporary);
   return to_file_status(found).modified_s;
+}
+
+bool LocalStore::renew_root() {
+  if (!root_.renew()) return false;
+  const std::lock_guard lock(mutex_);
+  durable_.clear();
+  return true;
 }
 
 }  // namespace

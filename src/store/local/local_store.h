@@ -3,8 +3,8 @@
 // The store on a local (or network) file system: a directory.
 //
 // The directory need not exist: the first call that writes makes it, with the directories above it. Once it was there
-// it is held by its handle. It may be moved, but if it is removed every call says so with kIo; it is never made again.
-// Directories inside it are made again when missing.
+// it is held by its handle. It may be moved, but if it is removed every call says so with kIo; it is made again only
+// after renew_root. Directories inside it are made again when missing.
 
 #include <memory>
 #include <string>

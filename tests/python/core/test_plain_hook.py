@@ -148,10 +148,13 @@ def test_a_partial_step_is_marked(hook_class, tmp_path):
 def test_a_step_with_nothing_due_costs_about_a_microsecond(hook_class, tmp_path):
     hook = hook_class(tmp_path / "run")
     hook.run(1)
-    start = time.perf_counter()
-    for _ in range(20_000):
-        hook._begin_step()
-    assert (time.perf_counter() - start) / 20_000 < 20e-6  # a tenth of it is usual; the machine may be busy
+    times = []
+    for _ in range(5):
+        start = time.thread_time()
+        for _ in range(5_000):
+            hook._begin_step()
+        times.append(time.thread_time() - start)
+    assert min(times) / 5_000 < 50e-6  # usually 2e-6; machines differ
 
 
 # ---- what is saved
@@ -394,16 +397,16 @@ def test_older_name_has_its_own_order_and_defaults(hook_class, tmp_path):
 
 def test_import_is_light():
     script = (
-        "import sys, time, threading\nstart = time.perf_counter()\nimport tornasole\n"
-        "print(time.perf_counter() - start, 'numpy' in sys.modules, threading.active_count())"
+        "import sys, time, threading\nstart = time.process_time()\nimport tornasole\n"
+        "print(time.process_time() - start, 'numpy' in sys.modules, threading.active_count())"
     )
     times = []
-    for _ in range(3):
+    for _ in range(5):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         seconds, has_numpy, threads = done.stdout.split()
         assert has_numpy == "False" and threads == "1"
         times.append(float(seconds))
-    assert min(times) < 0.18  # 0.06 is the promise; the machine may be busy
+    assert min(times) < 0.18  # 0.06 is the promise
 
 
 def test_strict_mode_raises_the_first_failure(tmp_path):

@@ -169,19 +169,59 @@ def test_a_model_that_tries_its_parts_while_it_is_built(run_program, tmp_path):
     assert "Net_fc1.weight" in TrialDump(tmp_path / "out").names
 
 
-def test_a_module_that_is_no_number_any_more(run_program, tmp_path):
-    """After the first infinite loss everything is saved whole for two steps; at that step what is in memory."""
-    text = NET.replace("lr=0.1", "lr=1e30")
-    text += LOOP.format(loss="net(inputs).square().mean()").replace("range(6)", "range(30)")
+PLAIN = LOOP.format(loss="F.cross_entropy(net(inputs), labels)")
+# Whose gradient is NaN while the loss is not.
+BAD_GRADIENT = "F.cross_entropy(net(inputs), labels) + ((net.fc2.bias * 0).abs().sqrt().sum() if step == 1 else 0)"
+BAD_ACTIVATION = NET.replace("self.fc1, self.fc2 =", "self.side, self.fc1, self.fc2 = nn.Identity(),").replace(
+    "return self.fc2", "self.side(x / 0)\n        return self.fc2"
+)
+SCALED = LOOP.format(loss="F.cross_entropy(net(inputs), labels)").replace("for step", "scaler = {scaler}\nfor step")
+SCALED = SCALED.replace("loss.backward()", "scaler.scale(loss).backward()")
+SCALED = SCALED.replace("optimizer.step()", "scaler.step(optimizer); scaler.update()")
+NON_FINITE = [
+    # what, program, first step, what is said
+    (
+        "a loss",
+        NET.replace("lr=0.1", "lr=1e30") + LOOP.format(loss="net(inputs).square().mean()"),
+        1,
+        "the loss is inf at step 1",
+    ),
+    ("a gradient", NET + LOOP.format(loss=BAD_GRADIENT), 1, "'gradient/Net_fc2.bias' is not finite at step 1"),
+    ("an activation", BAD_ACTIVATION + PLAIN, 0, "'side_output_0' is not finite at step 0"),
+    (
+        "an activation, at a step without one of the optimizer",
+        BAD_ACTIVATION
+        + PLAIN.replace("optimizer.zero_grad()", "None if step % 2 else optimizer.zero_grad()").replace(
+            "optimizer.step()", "optimizer.step() if step % 2 else None"
+        ),
+        0,
+        "'side_output_0' is not finite at step 0",
+    ),
+    (
+        "gradients that overflow under a scaler are its own affair",
+        NET + SCALED.format(scaler="torch.amp.GradScaler('cpu', init_scale=2.0**127)"),
+        None,
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize("what, text, first, message", NON_FINITE, ids=[row[0] for row in NON_FINITE])
+def test_the_first_value_that_is_no_number(what, text, first, message, run_program, tmp_path):
+    """What is in memory, parameters and gradients, is saved whole at that step, and everything for two more."""
     ran = run_program(text, under=["--out", "out"])
     assert ran.returncode == 0, ran.stderr
-    trial = TrialDump(tmp_path / "out")
-    entries = trial.entries()
-    raw = {step for (name, step, _), entry in entries.items() if name == "Net_fc1.weight" and entry["value_announced"]}
-    assert len(raw) == 3 and max(raw) - min(raw) == 2, raw
-    event = min(raw)
-    assert entries["gradient/Net_fc1.weight", event, "worker_0"]["value_announced"]
-    assert entries["fc1_output_0", event + 1, "worker_0"]["value_announced"]
+    assert message in ran.stderr
+    assert ran.stderr.count("everything is saved for two steps") == (first is not None)
+    entries = TrialDump(tmp_path / "out").entries()
+
+    def whole(tensor):
+        return {step for (name, step, _), entry in entries.items() if name == tensor and entry["value_announced"]}
+
+    steps = set() if first is None else {first, first + 1, first + 2}
+    assert whole("Net_fc1.weight") == steps
+    assert whole("gradient/Net_fc1.weight") == steps
+    assert whole("fc1_output_0") == steps - {first}
 
 
 def test_by_environment_alone(run_program, tmp_path):
@@ -193,15 +233,3 @@ def test_by_environment_alone(run_program, tmp_path):
     ran = run_program(text, environment={"SMDEBUG_CONFIG_FILE_PATH": "config.json"})
     assert ran.returncode == 0, ran.stderr
     assert TrialDump(tmp_path / "out").names == ["CrossEntropyLoss_output_0"]
-
-
-def test_a_trainer_that_calls_a_step_of_the_module(run_program, tmp_path):
-    """The model is the module whose method is called, though it is never called itself."""
-    text = NET.replace("def forward(self, x):", "def training_step(self, x):")
-    loop = LOOP.format(loss="F.cross_entropy(net.training_step(inputs), labels)")
-    text += loop.replace("    net(inputs)", "    pass")
-    ran = run_program(text, under=["--out", "out"])
-    assert ran.returncode == 0, ran.stderr
-    trial = TrialDump(tmp_path / "out")
-    assert {"Net_fc1.weight", "Net_fc2.weight", "gradient/Net_fc2.weight", "fc2_output_0"} <= set(trial.names)
-    assert trial.steps["TRAIN"] == [0, 1, 2, 3, 4, 5]

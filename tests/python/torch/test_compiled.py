@@ -8,7 +8,7 @@ from trial_dump import TrialDump
 
 import tornasole.pytorch as smd
 
-dynamo = pytest.importorskip("torch._dynamo")
+dynamo = pytest.importorskip("torch._dynamo", reason="needs PyTorch 2.0: torch.compile")
 
 
 def compile_then_register(hook, net):

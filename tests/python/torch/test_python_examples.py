@@ -38,7 +38,7 @@ def test_example(example, command, names, tmp_path):
         env={**os.environ, "PYTHONPATH": package, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -86,7 +86,7 @@ def trials(tmp_path_factory):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
             check=False,
         )
         assert ran.returncode == 0, ran.stderr

@@ -1,7 +1,6 @@
 """Two processes of one training, by gloo."""
 
 import os
-import socket
 import subprocess
 import sys
 
@@ -20,7 +19,7 @@ import tornasole.pytorch as smd
 rank, include = int(sys.argv[1]), sys.argv[3]
 every_second = smd.SaveConfig(save_interval=2)
 hook = smd.Hook(out_dir=sys.argv[2], save_config=every_second, save_all=True, include_workers=include)
-distributed.init_process_group("gloo", rank=rank, world_size=2)
+distributed.init_process_group("gloo", init_method="file://" + sys.argv[2] + ".meet", rank=rank, world_size=2)
 net = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
 hook.register_module(net)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -33,16 +32,53 @@ assert hook._get_worker_name() == f"worker_{rank}"
 distributed.destroy_process_group()
 """
 
+# Each worker clears the directory before it starts, as scripts do that know nothing of the others.
+CLEARING = """
+import os, shutil, sys, time, torch
+import torch.distributed as distributed
+from torch import nn
+torch.manual_seed(3)
+torch.set_num_threads(1)
+import tornasole.pytorch as smd
+rank, out_dir, late = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+distributed.init_process_group("gloo", init_method="file://" + out_dir + ".meet", rank=rank, world_size=2)
+net = nn.Linear(4, 2)
+def start():
+    shutil.rmtree(out_dir, ignore_errors=True)
+    every = smd.SaveConfig(save_interval=1)
+    hook = smd.Hook(out_dir=out_dir, save_config=every, save_all=True, include_workers="all")
+    hook.register_module(net)
+    return hook
+def forward():
+    return net(torch.full((3, 4), float(rank + 1))).square().mean()
+if rank != late:
+    hook = start()
+    loss = forward()
+    if late == 1:
+        began = time.monotonic()
+        while not os.path.exists(out_dir + "/tornasole/run.json") and time.monotonic() < began + 20:
+            time.sleep(0.01)
+if late >= 0:
+    distributed.barrier()
+if rank == late:
+    hook = start()
+    loss = forward()
+distributed.barrier()
+for step in range(3):
+    loss.backward()
+    loss = forward()
+hook.close()
+distributed.barrier()
+distributed.destroy_process_group()
+"""
 
-def run_both(directory, include):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+
+def run_both(program, directory, argument):
     package = os.path.dirname(os.path.dirname(os.path.abspath(tornasole.__file__)))
-    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": package}
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": package}
     workers = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(rank), str(directory), include],
+            [sys.executable, "-c", program, str(rank), str(directory), argument],
             env=environment,
             stderr=subprocess.PIPE,
             text=True,
@@ -50,7 +86,7 @@ def run_both(directory, include):
         for rank in range(2)
     ]
     for worker in workers:
-        _, errors = worker.communicate(timeout=120)
+        _, errors = worker.communicate(timeout=300)
         assert worker.returncode == 0, errors
 
 
@@ -60,10 +96,30 @@ WORKERS = [("one", ["worker_0"]), ("all", ["worker_0", "worker_1"])]
 @pytest.mark.parametrize("include, workers", WORKERS, ids=[row[0] for row in WORKERS])
 def test_two_workers(include, workers, tmp_path):
     """The process group is made after the hook; each worker that writes has its own inputs."""
-    run_both(tmp_path / "run", include)
+    run_both(PROGRAM, tmp_path / "run", include)
     trial = TrialDump(tmp_path / "run")
     assert trial.workers == workers
     assert trial.steps == {"GLOBAL": [0, 2]}
     assert "gradient/DistributedDataParallel_module.weight" in trial.names
     for rank, worker in enumerate(workers):
         assert set(trial.value("DistributedDataParallel_input_0", 0, worker)) == {float(rank + 1)}
+
+
+CLEARED = [
+    ("the one that joins removes what the chief began", "1"),
+    ("the chief removes it while the other waits", "0"),
+    ("both at once", "-1"),
+]
+
+
+@pytest.mark.parametrize("what, late", CLEARED, ids=[row[0] for row in CLEARED])
+def test_workers_that_clear_the_directory(what, late, tmp_path):
+    (tmp_path / "run").mkdir()
+    run_both(CLEARING, tmp_path / "run", late)
+    trial = TrialDump(tmp_path / "run")
+    assert trial.workers == ["worker_0", "worker_1"]
+    assert trial.steps == {"GLOBAL": [0, 1, 2, 3]}
+    for rank, worker in enumerate(trial.workers):
+        for step in range(4):
+            assert set(trial.value("Linear_input_0", step, worker)) == {float(rank + 1)}
+    assert (tmp_path / "run" / "training_job_end.ts").exists()

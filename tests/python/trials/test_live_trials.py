@@ -120,7 +120,8 @@ def test_values_asked_for_before_and_after_they_come(tmp_path):
     assert trial.loaded_all_steps
 
 
-def test_an_event_file_that_comes_after_its_index_is_waited_for(tmp_path):
+def test_an_event_file_that_comes_after_its_index_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", "10000")
     files = TrialFiles(tmp_path)
     events = files.write(0, tensors={"a": [4, 5], "smdebug/reductions/mean/r": [6]}, with_events=False)
     trial = create_trial(str(tmp_path))
@@ -145,11 +146,13 @@ def test_an_event_file_that_was_skipped_is_not_waited_for(tmp_path):
     files = TrialFiles(tmp_path)
     files.write(0, with_events=False)
     files.write(1)
+    trial = create_trial(str(tmp_path))
+    trial.poll_interval = 60
     started = time.monotonic()
     with pytest.raises(TensorUnavailableForStep) as caught:
-        create_trial(str(tmp_path)).tensor("a").value(0)
+        trial.tensor("a").value(0)
     assert caught.value.reason == "missing file"
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 60
 
 
 def test_the_retry_limit_of_a_missing_event_file(tmp_path, monkeypatch):
@@ -160,7 +163,7 @@ def test_the_retry_limit_of_a_missing_event_file(tmp_path, monkeypatch):
     started = time.monotonic()
     with pytest.raises(TensorUnavailableForStep):
         trial.tensor("a").value(0)
-    assert 0.25 < time.monotonic() - started < 3
+    assert 0.25 < time.monotonic() - started < 30
 
 
 def test_a_wait_gives_up_after_silence(tmp_path):
@@ -170,7 +173,7 @@ def test_a_wait_gives_up_after_silence(tmp_path):
     started = time.monotonic()
     with pytest.raises(StepNotYetAvailable):
         trial.wait_for_steps([0, 1])
-    assert 0.2 < time.monotonic() - started < 3
+    assert 0.2 < time.monotonic() - started < 30
     trial.timeout = None
     with pytest.raises(StepNotYetAvailable):
         trial.wait_for_steps([1], timeout=0)
@@ -198,7 +201,7 @@ def test_collections_files_of_all_workers_are_waited_for(tmp_path):
 
 
 def test_a_long_wait_for_a_trial_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(trial_module, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(trial_module, "POLL_SECONDS", 0.5)
     monkeypatch.setattr(trial_module, "_QUIET_POLLS", 2)
     said = []
     handler = logging.Handler(level=logging.WARNING)
@@ -206,7 +209,7 @@ def test_a_long_wait_for_a_trial_says_so(tmp_path, monkeypatch):
     logging.getLogger("tornasole").addHandler(handler)
     try:
         with pytest.raises(MissingCollectionFiles):
-            create_trial(str(tmp_path / "nothing"), timeout=0.6)
+            create_trial(str(tmp_path / "nothing"), timeout=3)
     finally:
         logging.getLogger("tornasole").removeHandler(handler)
     assert 1 <= len(said) <= 5
@@ -217,16 +220,19 @@ def test_other_threads_ask_while_one_waits(tmp_path):
     files = TrialFiles(tmp_path)
     files.write(0)
     trial = create_trial(str(tmp_path))
-    trial.poll_interval = 1.0
+    trial.poll_interval = 4.0
     waiting = threading.Thread(target=lambda: trial.wait_for_steps([5]))
     waiting.start()
-    time.sleep(0.1)
-    started = time.monotonic()
-    assert trial.steps() == [0]
-    assert trial.tensor("a").value(0).tolist() == [1, 2, 3]
-    assert time.monotonic() - started < 0.8
+    times = []
+    for _ in range(5):
+        started = time.monotonic()
+        assert trial.steps() == [0]
+        assert trial.tensor("a").value(0).tolist() == [1, 2, 3]
+        times.append(time.monotonic() - started)
+        time.sleep(0.05)
+    assert sorted(times)[2] < 2, "they do not wait for its next look"
     files.write(5)
-    waiting.join(timeout=10)
+    waiting.join(timeout=60)
     assert not waiting.is_alive()
 
 
@@ -294,8 +300,8 @@ def test_ctrl_c_ends_a_wait(what, tmp_path):
         from tornasole.trials import create_trial
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
         trial = create_trial({str(tmp_path / "run")!r})
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             if {what!r} == "open":
                 create_trial({str(tmp_path / "nothing")!r})
             else:
@@ -307,13 +313,11 @@ def test_ctrl_c_ends_a_wait(what, tmp_path):
     try:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)
-        started = time.monotonic()
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=60)
     finally:
         process.kill()
     assert output == "interrupted [0]\n"
-    assert time.monotonic() - started < 5
     assert process.returncode == 0
 
 

@@ -62,7 +62,7 @@ def answers(tmp_path_factory):
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment["SMDEBUG_TRAINING_END_DELAY_REFRESH"] = "0"
     run = subprocess.run(
-        [SMDEBUG_PYTHON, str(QUERIES), "smdebug", *paths.values()], env=environment, capture_output=True, timeout=120
+        [SMDEBUG_PYTHON, str(QUERIES), "smdebug", *paths.values()], env=environment, capture_output=True, timeout=300
     )
     assert run.returncode == 0, run.stderr.decode()[-2000:]
     theirs = json.loads(run.stdout)

@@ -1,0 +1,123 @@
+// LearningRateSanity: how far one optimizer step moves the weights, relative to their size.
+//
+// Large steps are a verdict only if the loss suffers: Adam's first steps move small weights by several percent in
+// every healthy run. Small ones only if the run as a whole gets nowhere: at the end of a schedule they are meant.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+constexpr double kHigh = 0.1;
+constexpr double kRuinous = 1.0;
+constexpr double kLow = 1e-6;
+constexpr double kLeastJourney = 0.01;
+
+struct Steps {
+  Series median;  // over tensors, of the relative change by one optimizer step
+  std::vector<std::string> tensors = {};
+};
+
+Steps relative_steps(const RunRecord& run) {
+  std::map<std::uint32_t, std::vector<double>> by_point;
+  Steps steps;
+  for (const History* weight : run.of_role(Role::kWeight)) {
+    if (!weight->role.requires_grad) continue;
+    bool is_used = false;
+    for (std::size_t i = 0; i < weight->size(); ++i) {
+      const double before = weight->at(Column::kBefore, i);
+      const double update = weight->at(Column::kUpdate, i);
+      if (!(before > 0) || !std::isfinite(update)) continue;  // zero by construction, or unknown
+      by_point[weight->points[i]].push_back(update / before / std::max(1.0, weight->at(Column::kGap, i)));
+      is_used = true;
+    }
+    if (is_used) steps.tensors.push_back(weight->name);
+  }
+  for (auto& [point, ratios] : by_point) {
+    steps.median.steps.push_back(run.steps[point].global_step);
+    steps.median.optimizer_steps.push_back(run.steps[point].optimizer_step);
+    steps.median.values.push_back(median(std::move(ratios)));
+  }
+  return steps;
+}
+
+// Whether the loss is no better at the end than at the start, or broke.
+bool has_loss_suffered(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
+  if (losses.size() < 2) return false;
+  const std::size_t window = std::max<std::size_t>(1, losses.size() / 10);
+  const double first = losses.values.front();
+  const std::vector<double> last(losses.values.end() - static_cast<std::ptrdiff_t>(window), losses.values.end());
+  if (std::ranges::any_of(last, [](double value) { return !std::isfinite(value); })) return true;
+  return median(last) >= first - 0.02 * std::fabs(first);
+}
+
+void look(const RunRecord& run, Judgement& judgement) {
+  const Steps steps = relative_steps(run);
+  if (steps.median.size() < 2) {
+    judgement.cannot("needs the change of weights from one optimizer step to the next (statistic update, or weights)");
+    return;
+  }
+  const std::vector<double>& ratios = steps.median.values;
+  const auto is_high = [](double ratio) { return ratio > kHigh; };
+  const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, is_high));
+  const bool is_ruinous = std::ranges::any_of(ratios, [](double ratio) { return ratio > kRuinous; });
+  if ((high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous) && has_loss_suffered(run)) {
+    const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
+    judgement.add(
+        {.severity = Severity::kError,
+         .first_step = steps.median.steps[first],
+         .last_step = steps.median.steps.back(),
+         .mode = run.training_mode(),
+         .tensors = steps.tensors,
+         .value = *std::ranges::max_element(ratios),
+         .threshold = kHigh,
+         .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
+                                "loss is no better for it: the learning rate is too high.",
+                                *std::ranges::max_element(ratios)),
+         .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
+         .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
+                    "warm the learning rate up over the first steps"},
+         .evidence = evidence_of("relative change of the weights by a step", steps.median)});
+    return;
+  }
+  const double usual = median(ratios);
+  const Series losses = run.losses(run.training_mode());
+  std::int64_t last = -1;  // optimizer step of the run
+  for (const StepPoint& point : run.steps) last = std::max(last, point.optimizer_step);
+  const auto taken = static_cast<double>(last >= 0 ? last + 1 : run.steps.back().global_step + 1);
+  if (usual > 0 && usual < kLow && usual * taken < kLeastJourney && losses.size() >= 5) {
+    judgement.add(
+        {.severity = Severity::kWarning,
+         .first_step = steps.median.steps.front(),
+         .last_step = steps.median.steps.back(),
+         .mode = run.training_mode(),
+         .tensors = steps.tensors,
+         .value = usual,
+         .threshold = kLow,
+         .message = fmt::format("An optimizer step changes the weights by {:.1g} of their size: {:.0f} steps move "
+                                "them by less than {:.2g}. The learning rate is too low.",
+                                usual, taken, std::max(usual * taken, 1e-12)),
+         .causes = {"the learning rate is too low", "gradients are clipped or scaled to almost nothing"},
+         .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001"},
+         .evidence = evidence_of("relative change of the weights by a step", steps.median)},
+        // Gradients that do not arrive make small steps too.
+        /*deeper=*/3);
+  }
+}
+
+}  // namespace
+
+const Detector kCheckLearningRate = {.name = "LearningRateSanity",
+                                     .question = "Are the steps of the optimizer of a sane size?",
+                                     .depth = 1,
+                                     .look = look};
+
+}  // namespace tornasole::rules

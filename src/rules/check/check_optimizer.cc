@@ -1,0 +1,176 @@
+// SilentOptimizer: gradients flow, but no weight ever changes. FrozenLayers: some change, others never do.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+constexpr std::size_t kPatience = 4;
+
+// Whether something flows back to a weight.
+bool has_gradient(const RunRecord& run, const std::string& parameter) {
+  for (const char* prefix : {"gradient/", "optimizer_gradient/"}) {
+    const History* gradient = run.find(prefix + parameter);
+    for (std::size_t i = 0; gradient != nullptr && i < gradient->size(); ++i) {
+      if (gradient->at(Column::kL2, i) > 0 || gradient->at(Column::kAbsMean, i) > 0) return true;
+    }
+  }
+  return false;
+}
+
+// How often a weight could have changed, and how often it did.
+struct Changes {
+  std::size_t known = 0, real = 0;
+};
+Changes changes_of(const History& weight) {
+  Changes changes;
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    const double update = weight.at(Column::kUpdate, i);
+    if (std::isnan(update)) continue;
+    ++changes.known;
+    if (update != 0) ++changes.real;
+  }
+  return changes;
+}
+
+std::vector<const History*> trained_weights(const RunRecord& run) {
+  std::vector<const History*> weights = run.of_role(Role::kWeight);
+  std::erase_if(weights, [](const History* weight) { return !weight->role.requires_grad; });
+  return weights;
+}
+
+// Training steps with a backward pass, and optimizer steps between the first and the last of them.
+void look_at_counter(const RunRecord& run, Judgement& judgement) {
+  std::vector<const StepPoint*> points;
+  for (const StepPoint& point : run.steps) {
+    if (point.step.mode == run.training_mode() && point.optimizer_step >= 0) points.push_back(&point);
+  }
+  constexpr std::size_t kLeastSteps = 10;
+  if (points.size() < kLeastSteps || points.back()->optimizer_step > points.front()->optimizer_step) return;
+  if (std::ranges::none_of(trained_weights(run), [&](const History* w) { return has_gradient(run, w->name); })) return;
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = points.front()->global_step,
+       .last_step = points.back()->global_step,
+       .mode = run.training_mode(),
+       .value = 0,
+       .threshold = 1,
+       .message = fmt::format("{} training steps computed gradients and the optimizer took no step.", points.size()),
+       .causes = {"optimizer.step() is never called",
+                  "the optimizer is one that is not attached to this model or process",
+                  "gradients are accumulated over more steps than the run has"},
+       .advice = {"call optimizer.step() after backward()"}});
+}
+
+void look_for_silence(const RunRecord& run, Judgement& judgement) {
+  const std::vector<const History*> weights = trained_weights(run);
+  std::size_t judged = 0;
+  std::vector<std::string> names;
+  const History* shown = nullptr;
+  for (const History* weight : weights) {
+    const Changes changes = changes_of(*weight);
+    if (changes.real > 0) return;
+    if (changes.known < kPatience) continue;
+    ++judged;
+    shown = weight;
+    names.push_back(weight->name);
+  }
+  if (judged == 0) {
+    look_at_counter(run, judgement);
+    if (judgement.verdicts().empty() && weights.empty())
+      judgement.cannot("needs the weights, or their statistic update");
+    return;
+  }
+  // Without gradients there is nothing to step by: other rules tell why.
+  if (std::ranges::none_of(names, [&](const std::string& name) { return has_gradient(run, name); })) return;
+  const Series updates = run.series(*shown, Column::kUpdate);
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = updates.steps.front(),
+       .last_step = updates.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = 0,
+       .message = fmt::format("No weight changed in {} optimizer steps although there are gradients.", updates.size()),
+       .causes = {"the optimizer was given other parameters than those of the model (made before the model was "
+                  "moved, copied or wrapped)",
+                  "the learning rate is 0", "optimizer.step() is skipped"},
+       .advice = {"make the optimizer from model.parameters() after the model has its final form",
+                  "look at scalar/learning_rate"},
+       .evidence = evidence_of("change of " + shown->name, updates)});
+}
+
+std::string gradient_of(const RunRecord& run, const History& weight) {
+  if (has_gradient(run, weight.name)) return "non-zero";
+  const bool is_saved =
+      run.find("gradient/" + weight.name) != nullptr || run.find("optimizer_gradient/" + weight.name) != nullptr;
+  return is_saved ? "zero" : "absent";
+}
+
+void look_for_frozen(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastChanges = 5;
+  bool is_any_changed = false;
+  std::vector<const History*> frozen;
+  for (const History* weight : trained_weights(run)) {
+    const Changes changes = changes_of(*weight);
+    if (changes.real > 0) {
+      is_any_changed = true;
+    } else if (changes.known >= kLeastChanges) {
+      frozen.push_back(weight);
+    }
+  }
+  if (run.of_role(Role::kWeight).empty()) {
+    judgement.cannot("needs the weights, or their statistic update");
+    return;
+  }
+  if (!is_any_changed || frozen.empty()) return;
+  std::vector<std::string> names;
+  std::string gradients;
+  bool is_left_out = false;
+  for (const History* weight : frozen) {
+    names.push_back(weight->name);
+    if (gradients.empty()) gradients = gradient_of(run, *weight);
+    is_left_out = is_left_out || (!run.optimized.empty() && !run.optimized.contains(weight->name));
+  }
+  const Series updates = run.series(*frozen.front(), Column::kUpdate);
+  // Without a gradient a layer may simply not be used, which is the user's business.
+  const Severity severity = gradients == "absent" && !is_left_out ? Severity::kInfo : Severity::kWarning;
+  std::vector<std::string> causes;
+  if (is_left_out) causes.emplace_back("the optimizer does not have these parameters");
+  if (gradients == "zero")
+    causes.emplace_back("nothing flows back to them: dead or saturated units, a detached branch");
+  if (gradients == "absent") causes.emplace_back("the layer is not used, or its output is detached from the loss");
+  if (gradients == "non-zero" && !is_left_out) causes.emplace_back("their learning rate is 0");
+  judgement.add({.severity = severity,
+                 .first_step = updates.steps.front(),
+                 .last_step = updates.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = names,
+                 .value = static_cast<double>(frozen.size()),
+                 .threshold = 0,
+                 .message = fmt::format("{} never changed in {} optimizer steps while other weights did; gradient: {}.",
+                                        names_text(names, 2), updates.size(), gradients),
+                 .causes = causes,
+                 .advice = {"set requires_grad to False for what is frozen on purpose",
+                            "give the optimizer all parameters that should be trained"},
+                 .evidence = evidence_of("change of " + frozen.front()->name, updates)});
+}
+
+}  // namespace
+
+const Detector kCheckSilentOptimizer = {.name = "SilentOptimizer",
+                                        .question = "Does the optimizer change the weights?",
+                                        .depth = 1,
+                                        .look = look_for_silence};
+const Detector kCheckFrozenLayers = {.name = "FrozenLayers",
+                                     .question = "Do all layers that should be trained change?",
+                                     .depth = 3,
+                                     .look = look_for_frozen};
+
+}  // namespace tornasole::rules

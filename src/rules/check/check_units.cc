@@ -1,0 +1,175 @@
+// DeadRelu: rectifiers that no sample switches on. SaturatedActivation: bounded activations where they are flat.
+// ConstantOutput: predictions that do not depend on the sample.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+constexpr double kDeadShare = 0.5;
+constexpr double kFlat = 0.85;
+constexpr std::size_t kLeastPoints = 3;
+constexpr double kLeastSamples = 8;
+constexpr double kConstant = 1e-6;
+
+bool is_rectifier(const TensorRole& role) {
+  const std::string& type = role.layer_class;
+  return type == "relu" || type == "relu6" || type == "relu_";
+}
+
+// The share of the units that none of the kept steps saw above zero.
+double dead_share(const History& output) {
+  const std::size_t units = output.unit_activity.back().size();
+  std::size_t dead = 0;
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    const bool is_dead = std::ranges::all_of(
+        output.unit_activity, [&](const std::vector<float>& step) { return unit < step.size() && step[unit] == 0; });
+    dead += is_dead ? 1U : 0U;
+  }
+  return static_cast<double>(dead) / static_cast<double>(units);
+}
+
+double samples_of(const History& history) {
+  double most = 0;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (const double samples = history.at(Column::kSamples, i); samples > most) most = samples;
+  }
+  return most;
+}
+
+void look_for_dead(const RunRecord& run, Judgement& judgement) {
+  bool has_any = false;
+  std::vector<std::pair<double, const History*>> dead;
+  for (const History* output : run.of_role(Role::kLayerOutput)) {
+    if (!is_rectifier(output->role) || output->unit_activity.size() < kLeastPoints) continue;
+    has_any = true;
+    const double samples = samples_of(*output);
+    const bool is_enough = samples == 0 || samples * static_cast<double>(output->unit_activity.size()) >= kLeastSamples;
+    if (const double share = dead_share(*output); is_enough && share > kDeadShare) dead.emplace_back(share, output);
+  }
+  if (!has_any) {
+    judgement.cannot("needs outputs of rectifiers at three steps or more (statistic unit_activity)");
+    return;
+  }
+  if (dead.empty()) return;
+  std::ranges::sort(dead, std::greater<>(), &std::pair<double, const History*>::first);
+  std::vector<std::string> names;
+  for (const auto& [share, output] : dead) names.push_back(output->name);
+  const History& worst = *dead.front().second;
+  const Series active = run.series(worst, Column::kActiveUnits);
+  // From where on most units are off.
+  std::size_t onset = active.size() - 1;
+  while (onset > 0 && active.values[onset - 1] < 1 - kDeadShare) --onset;
+  judgement.add(
+      {.severity = dead.front().first > 0.9 ? Severity::kError : Severity::kWarning,
+       .first_step = active.steps[onset],
+       .last_step = active.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = dead.front().first,
+       .threshold = kDeadShare,
+       .message = fmt::format("{:.0f} % of the rectifiers of {} are off for every sample{}.", 100 * dead.front().first,
+                              worst.role.layer.empty() ? worst.name : worst.role.layer,
+                              dead.size() > 1 ? fmt::format(", and most of {} more layers", dead.size() - 1) : ""),
+       .causes = {"a learning rate that threw the biases far below zero", "weights or biases that start too negative",
+                  "inputs that are not centred"},
+       .advice = {"lower the learning rate", "use leaky rectifiers", "start biases at zero"},
+       .evidence = evidence_of("share of active units of " + worst.name, active)});
+}
+
+void look_for_flat(const RunRecord& run, Judgement& judgement) {
+  bool has_any = false;
+  std::int64_t last_order = -1;
+  for (const History* output : run.of_role(Role::kLayerOutput)) last_order = std::max(last_order, output->role.order);
+  std::vector<std::pair<double, const History*>> flat;
+  for (const History* output : run.of_role(Role::kLayerOutput)) {
+    const Series shares = run.series(*output, Column::kSaturated);
+    if (shares.size() < kLeastPoints) continue;
+    has_any = true;
+    // The last activation of a classifier is flat because it is sure.
+    if (last_order >= 0 && output->role.order >= last_order) continue;
+    if (const double share = median(shares.values); share > kFlat) flat.emplace_back(share, output);
+  }
+  if (!has_any) {
+    judgement.cannot("needs outputs of tanh or sigmoid layers at three steps or more (mean, l2 and statistic counts)");
+    return;
+  }
+  if (flat.empty()) return;
+  std::ranges::sort(flat, std::greater<>(), &std::pair<double, const History*>::first);
+  std::vector<std::string> names;
+  for (const auto& [share, tensor] : flat) names.push_back(tensor->name);
+  const History& worst = *flat.front().second;
+  const Series shares = run.series(worst, Column::kSaturated);
+  const auto onset = std::ranges::find_if(shares.values, [](double share) { return share > kFlat; });
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = shares.steps[static_cast<std::size_t>(onset - shares.values.begin())],
+       .last_step = shares.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = flat.front().first,
+       .threshold = kFlat,
+       .message = fmt::format("{} lies where {} is flat: {:.1f} % of the gradient passes on average.", worst.name,
+                              worst.role.layer_class, 100 * (1 - flat.front().first)),
+       .causes = {"weights that start too large", "inputs that are not scaled", "a learning rate that is too high"},
+       .advice = {"scale inputs to mean 0 and deviation 1", "start weights by Glorot scaling",
+                  "normalise before the activation"},
+       .evidence = evidence_of("flatness of " + worst.name, shares)});
+}
+
+void look_for_constant(const RunRecord& run, Judgement& judgement) {
+  std::vector<const History*> outputs = run.of_role(Role::kPredictions);
+  if (outputs.empty()) {
+    // The output of the outermost layer.
+    for (const History* output : run.of_role(Role::kLayerOutput)) {
+      if (output->role.order == 0 && output->role.layer.find('.') == std::string::npos) outputs.push_back(output);
+    }
+  }
+  bool has_any = false;
+  for (const History* output : outputs) {
+    const Series variance = run.series(*output, Column::kSampleVariance, run.training_mode());
+    if (variance.size() < kLeastPoints || samples_of(*output) <= 1) continue;
+    has_any = true;
+    const std::size_t last = std::max(kLeastPoints, variance.size() / 2);
+    const std::vector<double> late(variance.values.end() - static_cast<std::ptrdiff_t>(last), variance.values.end());
+    if (!(*std::ranges::max_element(late) < kConstant)) continue;
+    std::size_t onset = variance.size() - 1;
+    while (onset > 0 && variance.values[onset - 1] < kConstant) --onset;
+    judgement.add(
+        {.severity = Severity::kError,
+         .first_step = variance.steps[onset],
+         .last_step = variance.steps.back(),
+         .mode = run.training_mode(),
+         .tensors = {output->name},
+         .value = median(late),
+         .threshold = kConstant,
+         .message = fmt::format("{} is the same for every sample of a batch.", output->name),
+         .causes = {"the network has collapsed: dead or saturated units before the output", "inputs are all alike",
+                    "weights of the last layer are zero"},
+         .advice = {"look at the first layer whose output does not vary over samples", "lower the learning rate"},
+         .evidence = evidence_of("relative variance over samples of " + output->name, variance)});
+    return;
+  }
+  if (!has_any) judgement.cannot("needs the model's outputs at three steps or more (statistic across_samples)");
+}
+
+}  // namespace
+
+const Detector kCheckDeadRelu = {
+    .name = "DeadRelu", .question = "Do rectifiers switch on?", .depth = 2, .look = look_for_dead};
+const Detector kCheckSaturation = {.name = "SaturatedActivation",
+                                   .question = "Do bounded activations pass gradients?",
+                                   .depth = 2,
+                                   .look = look_for_flat};
+const Detector kCheckConstantOutput = {.name = "ConstantOutput",
+                                       .question = "Do predictions depend on the sample?",
+                                       .depth = 5,
+                                       .look = look_for_constant};
+
+}  // namespace tornasole::rules

@@ -1,0 +1,119 @@
+// VanishingGradient: gradients of early layers have shrunk to nothing beside those of late ones, or all have.
+//
+// Small gradients near convergence, and of layers that adaptive optimizers train all the same, are healthy: a verdict
+// needs layers whose weights hardly move, or a loss that does not fall.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+constexpr double kNothing = 1e-7;
+constexpr double kRatio = 1e-4;  // to the largest of the other layers
+constexpr std::size_t kLeastPoints = 3;
+
+// The root mean square of the elements that are not zero: rows of an embedding that were not used say nothing.
+double size_at(const History& gradient, std::size_t row) {
+  const double l2 = gradient.at(Column::kL2, row);
+  const double count = gradient.at(Column::kCount, row);
+  const double zeros = gradient.at(Column::kZeros, row);
+  if (std::isfinite(l2) && count > 0) {
+    const double used = std::isfinite(zeros) ? count - zeros : count;
+    return used > 0 ? l2 / std::sqrt(used) : 0;
+  }
+  return gradient.at(Column::kAbsMean, row);
+}
+
+struct Layer {
+  const History* gradient = nullptr;
+  double size = 0;      // median over the first half of the run
+  double movement = 0;  // median relative change of the weight by one step; NaN if unknown
+};
+
+double movement_of(const RunRecord& run, const std::string& parameter) {
+  const History* weight = run.find(parameter);
+  if (weight == nullptr) return std::nan("");
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < weight->size(); ++i) {
+    const double before = weight->at(Column::kBefore, i);
+    if (before > 0)
+      ratios.push_back(weight->at(Column::kUpdate, i) / before / std::max(1.0, weight->at(Column::kGap, i)));
+  }
+  return median(std::move(ratios));
+}
+
+std::vector<Layer> layers_of(const RunRecord& run) {
+  std::vector<Layer> layers;
+  for (const History* gradient : run.of_role(Role::kGradient)) {
+    const bool is_flat =
+        gradient->role.rank >= 0 ? gradient->role.rank < 2 : gradient->shape && gradient->shape->rank() < 2;
+    if (is_flat || gradient->size() < kLeastPoints) continue;
+    std::vector<double> sizes;
+    for (std::size_t i = 0; i < (gradient->size() + 1) / 2; ++i) sizes.push_back(size_at(*gradient, i));
+    layers.push_back({gradient, median(std::move(sizes)), movement_of(run, gradient->role.parameter)});
+  }
+  return layers;
+}
+
+// Whether the loss of the training falls by more than its noise.
+bool is_loss_falling(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
+  const WindowMeans windows = window_means(losses.values, 10, 3);
+  if (windows.means.size() < 2) return false;
+  const double fall = windows.means.front() - *std::ranges::min_element(windows.means);
+  return fall > std::max(4 * windows.noise, 0.02 * std::fabs(windows.means.front()));
+}
+
+void look(const RunRecord& run, Judgement& judgement) {
+  const std::vector<Layer> layers = layers_of(run);
+  if (layers.empty()) {
+    judgement.cannot("needs gradients of weights at three steps or more (mean magnitude or l2)");
+    return;
+  }
+  const double largest = std::ranges::max_element(layers, {}, &Layer::size)->size;
+  if (!std::isfinite(largest)) return;
+  const bool is_falling = is_loss_falling(run);
+  std::vector<const Layer*> vanished;
+  for (const Layer& layer : layers) {
+    const bool is_small = layer.size < kNothing || (layers.size() > 2 && layer.size < kRatio * largest);
+    // What moves as others do is being trained, whatever the size of its gradient.
+    const bool is_still = !(layer.movement > 1e-5);
+    if (is_small && is_still) vanished.push_back(&layer);
+  }
+  if (vanished.empty()) return;
+  if (is_falling && vanished.size() * 2 < layers.size()) return;  // the rest learns without them: FrozenLayers tells
+  std::vector<std::string> names;
+  for (const Layer* layer : vanished) names.push_back(layer->gradient->name);
+  const History& worst = *(*std::ranges::min_element(vanished, {}, &Layer::size))->gradient;
+  const double size = (*std::ranges::min_element(vanished, {}, &Layer::size))->size;
+  const Series series = run.series(worst, std::isfinite(worst.at(Column::kL2, 0)) ? Column::kL2 : Column::kAbsMean);
+  judgement.add(
+      {.severity = is_falling ? Severity::kWarning : Severity::kError,
+       .first_step = run.steps[worst.points.front()].global_step,
+       .last_step = run.steps[worst.points.back()].global_step,
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = size,
+       .threshold = std::max(kNothing, kRatio * largest),
+       .message = fmt::format("{} of {} weight gradients are next to nothing ({}: {:.1e}; the largest layer has "
+                              "{:.1e}).",
+                              vanished.size(), layers.size(), worst.name, size, largest),
+       .causes = {"saturating activations (sigmoid, tanh) in a deep network",
+                  "weights that start too small for the depth", "dead rectifiers", "a detached or scaled-down loss"},
+       .advice = {"use rectifiers or normalisation between layers", "use residual connections",
+                  "start weights by He or Glorot scaling"},
+       .evidence = evidence_of("gradient " + worst.name, series)});
+}
+
+}  // namespace
+
+const Detector kCheckVanishingGradient = {
+    .name = "VanishingGradient", .question = "Do gradients reach all layers?", .depth = 3, .look = look};
+
+}  // namespace tornasole::rules

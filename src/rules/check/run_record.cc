@@ -1,0 +1,301 @@
+#include "rules/check/run_record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "reduce/derived.h"
+#include "reduce/reduce.h"
+
+namespace tornasole::rules {
+namespace {
+
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+constexpr std::size_t kKeptActivity = 8;
+constexpr std::size_t kNeeds = 7;
+
+// What rules want of every tensor; more is computed from values where there are any.
+constexpr StatSet kStats = {Stat::kMean, Stat::kStd, Stat::kMin, Stat::kMax, Stat::kAbsMean, Stat::kL2};
+
+template <typename T>
+std::span<const T> elements(const Tensor& tensor) {
+  return {reinterpret_cast<const T*>(tensor.bytes().data()), static_cast<std::size_t>(tensor.element_count())};
+}
+
+bool is(const Tensor* tensor, DType dtype, std::size_t least) {
+  return tensor != nullptr && tensor->dtype() == dtype && tensor->element_count() >= static_cast<std::int64_t>(least);
+}
+
+// Of numbers; a text has no elements to compare.
+TensorView view_of(const Tensor& tensor) { return {tensor.dtype(), tensor.bytes().data(), tensor.shape()}; }
+
+using Row = std::array<float, kColumnCount>;
+void set(Row* row, Column column, double value) {
+  (*row)[static_cast<std::size_t>(column)] = static_cast<float>(value);
+}
+bool knows(const Row& row, Column column) { return !std::isnan(row[static_cast<std::size_t>(column)]); }
+
+void note_stats(const Stats& stats, Row* row) {
+  constexpr std::pair<Stat, Column> kPairs[] = {{Stat::kMean, Column::kMean},       {Stat::kStd, Column::kStd},
+                                                {Stat::kMin, Column::kMin},         {Stat::kMax, Column::kMax},
+                                                {Stat::kAbsMean, Column::kAbsMean}, {Stat::kL2, Column::kL2},
+                                                {Stat::kCount, Column::kCount},     {Stat::kZeros, Column::kZeros},
+                                                {Stat::kNan, Column::kNan},         {Stat::kInf, Column::kInf}};
+  for (const auto& [stat, column] : kPairs) {
+    if (const auto number = stats[stat]) set(row, column, *number);
+  }
+}
+
+void note_counts(const Tensor* counts, Row* row) {
+  if (!is(counts, DType::kInt64, 5)) return;
+  const auto numbers = elements<std::int64_t>(*counts);
+  set(row, Column::kCount, static_cast<double>(numbers[0]));
+  set(row, Column::kZeros, static_cast<double>(numbers[1]));
+  set(row, Column::kNan, static_cast<double>(numbers[2]));
+  set(row, Column::kInf, static_cast<double>(numbers[3] + numbers[4]));
+}
+
+// Where nobody counted, a stored reduction that is not finite tells that an element is not.
+void note_bad_reductions(const StepTensor& tensor, Row* row) {
+  if (knows(*row, Column::kNan)) return;
+  for (const auto& [reduction, number] : tensor.reductions) {
+    if (std::isnan(number)) set(row, Column::kNan, 1);
+    if (std::isinf(number)) set(row, Column::kInf, 1);
+  }
+}
+
+void note_quantiles(const Tensor* quantiles, Row* row) {
+  if (!is(quantiles, DType::kFloat32, 5)) return;
+  const auto numbers = elements<float>(*quantiles);
+  constexpr Column kColumns[] = {Column::kQ1, Column::kQ5, Column::kQ50, Column::kQ95, Column::kQ99};
+  for (std::size_t i = 0; i < 5; ++i) set(row, kColumns[i], numbers[i]);
+}
+
+void note_activity(const Tensor* activity, Row* row, std::vector<std::vector<float>>* kept) {
+  if (!is(activity, DType::kFloat32, 1)) return;
+  const auto shares = elements<float>(*activity);
+  double sum = 0;
+  std::size_t active = 0;
+  for (const float share : shares) {
+    sum += share;
+    active += share > 0 ? 1U : 0U;
+  }
+  const auto units = static_cast<double>(shares.size());
+  set(row, Column::kActivity, sum / units);
+  set(row, Column::kActiveUnits, static_cast<double>(active) / units);
+  if (kept->size() == kKeptActivity || (!kept->empty() && kept->front().size() != shares.size())) {
+    kept->erase(kept->begin());
+  }
+  kept->emplace_back(shares.begin(), shares.end());
+}
+
+void note_across(const Tensor* across, Row* row) {
+  if (!is(across, DType::kFloat32, 3) || across->element_count() % 3 != 0) return;
+  const auto numbers = elements<float>(*across);
+  const std::size_t units = numbers.size() / 3;
+  double variance = 0;
+  double square = 0;
+  for (std::size_t u = 0; u < units; ++u) {
+    const double mean = numbers[u];
+    variance += std::max(0.0, static_cast<double>(numbers[units + u]) - mean * mean);
+    square += numbers[units + u];
+  }
+  if (square > 0) set(row, Column::kSampleVariance, variance / square);
+  const double count = (*row)[static_cast<std::size_t>(Column::kCount)];
+  if (count > 0) set(row, Column::kSamples, count / static_cast<double>(units));
+}
+
+// The derivative of a bounded activation, averaged over its elements and relative to its largest value, by its output:
+// 1 - x^2 of tanh, 4 x (1 - x) of the sigmoid.
+double mean_derivative(const TensorRole& role, const Row& row) {
+  const double count = row[static_cast<std::size_t>(Column::kCount)];
+  const double l2 = row[static_cast<std::size_t>(Column::kL2)];
+  const double square = l2 * l2 / count;
+  if (role.layer_class.find("tanh") != std::string::npos) return 1 - square;
+  return 4 * (row[static_cast<std::size_t>(Column::kMean)] - square);
+}
+
+bool is_bounded(const TensorRole& role) {
+  if (role.role != Role::kLayerOutput || role.layer_class.find("hard") != std::string::npos) return false;
+  return role.layer_class.find("tanh") != std::string::npos || role.layer_class.find("sigmoid") != std::string::npos;
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+}  // namespace
+
+Recorder::Recorder(const Trial& trial) : trial_(trial), roles_(std::make_unique<RoleFinder>(trial)) {
+  if (const ModelDescription* model = roles_->model()) {
+    for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
+    record_.optimizers = model->optimizers.size();
+    for (const auto& optimizer : model->optimizers) {
+      for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());
+    }
+  }
+}
+
+std::vector<Need> Recorder::needs() const {
+  const auto of = [this](std::initializer_list<Role> roles) {
+    return [this, wanted = std::vector<Role>(roles)](std::string_view name) {
+      return std::ranges::find(wanted, roles_->role_of(name).role) != wanted.end();
+    };
+  };
+  const auto parameters = of({Role::kWeight, Role::kBias});
+  const auto is_update_stored = [this](std::string_view name) {
+    return trial_.has_tensor("derived/update/" + std::string(name));
+  };
+  return {
+      {.choose = of({Role::kLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric}),
+       .stats = kStats,
+       .derived = {"counts"}},
+      {.choose = [=](std::string_view name) { return parameters(name) && is_update_stored(name); },
+       .stats = kStats,
+       .derived = {"counts", "update"}},
+      {.choose = [=](std::string_view name) { return parameters(name) && !is_update_stored(name); },
+       .stats = kStats,
+       .value = true,
+       .derived = {"counts"}},
+      {.choose = of({Role::kGradient, Role::kOptimizerGradient}),
+       .stats = kStats,
+       .derived = {"counts", "cosine_previous"}},
+      {.choose = of({Role::kLayerInput, Role::kLayerOutput, Role::kPredictions}),
+       .stats = kStats,
+       .derived = {"counts", "unit_activity", "across_samples"}},
+      {.choose = of({Role::kOther, Role::kOptimizerState, Role::kLabels}),
+       .reductions_without_value = true,
+       .derived = {"counts"}},
+      {.choose = of({Role::kModelInput}), .stats = kStats, .derived = {"counts", "across_samples", "quantiles"}},
+  };
+}
+
+History& Recorder::history_of(const StepTensor& tensor, const Trial& trial) {
+  const auto [at, is_new] =
+      places_.try_emplace({std::string(tensor.worker), std::string(tensor.name)}, record_.histories.size());
+  if (is_new) {
+    // Names that came after the roles were found may be in collections that were not known then.
+    if (const std::size_t known = trial.collections().size(); known != names_known_) {
+      names_known_ = known;
+      roles_ = std::make_unique<RoleFinder>(trial);
+    }
+    record_.histories.push_back(
+        {.name = std::string(tensor.name), .worker = std::string(tensor.worker), .role = roles_->role_of(tensor.name)});
+  }
+  return record_.histories[at->second];
+}
+
+void Recorder::note_update(History& history, const StepTensor& tensor, Row* row) {
+  if (const Tensor* update = tensor.derived_statistic("update"); is(update, DType::kFloat64, 2)) {
+    const auto numbers = elements<double>(*update);
+    set(row, Column::kUpdate, numbers[0]);
+    set(row, Column::kBefore, numbers[1]);
+    set(row, Column::kGap, 1);
+  }
+  if (const Tensor* cosine = tensor.derived_statistic("cosine_previous"); is(cosine, DType::kFloat64, 1)) {
+    set(row, Column::kCosine, elements<double>(*cosine)[0]);
+  }
+  if (tensor.value == nullptr || tensor.value->dtype() == DType::kString) return;
+  const auto place = static_cast<std::size_t>(&history - record_.histories.data());
+  const auto now = static_cast<std::uint32_t>(record_.steps.size() - 1);
+  const Kept before = std::exchange(previous_[place], Kept{tensor.value, now});
+  if (before.value == nullptr || knows(*row, Column::kUpdate)) return;
+  const StepPoint& then = record_.steps[before.point];
+  const StepPoint& here = record_.steps[now];
+  const bool is_counted = then.optimizer_step >= 0 && here.optimizer_step >= 0;
+  const std::int64_t gap = is_counted ? here.optimizer_step - then.optimizer_step : here.global_step - then.global_step;
+  if (gap <= 0) return;  // nobody stepped: nothing could change
+  if (const auto update = reduce::update(view_of(*tensor.value), view_of(*before.value)); update.ok()) {
+    const auto numbers = elements<double>(*update);
+    set(row, Column::kUpdate, numbers[0]);
+    set(row, Column::kBefore, numbers[1]);
+    set(row, Column::kGap, static_cast<double>(gap));
+  }
+}
+
+void Recorder::look_at(const StepView& step, Findings& /*findings*/) {
+  const auto point = static_cast<std::uint32_t>(record_.steps.size());
+  const StepFacts facts = step.trial().step_facts(step.global_step());
+  record_.steps.push_back({step.global_step().number, step.step(), facts.optimizer_step.value_or(-1)});
+  record_.facts.push_back(facts);
+  std::vector<const StepTensor*> tensors;
+  for (std::size_t need = 0; need < kNeeds; ++need) {
+    tensors.insert(tensors.end(), step.tensors(need).begin(), step.tensors(need).end());
+  }
+  std::ranges::sort(tensors, {}, &StepTensor::order);
+  for (const StepTensor* tensor : tensors) {
+    History& history = history_of(*tensor, step.trial());
+    Row row;
+    row.fill(kUnknown);
+    note_stats(tensor->stats, &row);
+    note_counts(tensor->derived_statistic("counts"), &row);
+    note_bad_reductions(*tensor, &row);
+    note_quantiles(tensor->derived_statistic("quantiles"), &row);
+    note_activity(tensor->derived_statistic("unit_activity"), &row, &history.unit_activity);
+    note_across(tensor->derived_statistic("across_samples"), &row);
+    note_update(history, *tensor, &row);
+    if (is_bounded(history.role)) set(&row, Column::kSaturated, 1 - mean_derivative(history.role, row));
+    if (tensor->shape) history.shape = tensor->shape;
+    history.points.push_back(point);
+    history.rows.push_back(row);
+  }
+}
+
+Series RunRecord::series(const History& history, Column column, std::optional<Mode> mode) const {
+  Series series;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    const StepPoint& point = steps[history.points[i]];
+    const double value = history.at(column, i);
+    if (std::isnan(value) || (mode && point.step.mode != *mode)) continue;
+    series.steps.push_back(point.global_step);
+    series.optimizer_steps.push_back(point.optimizer_step);
+    series.values.push_back(value);
+  }
+  return series;
+}
+
+std::vector<const History*> RunRecord::of_role(Role role) const {
+  std::vector<const History*> found;
+  const std::string* first_worker = nullptr;
+  for (const History& history : histories) {
+    if (first_worker == nullptr || history.worker < *first_worker) first_worker = &history.worker;
+  }
+  for (const History& history : histories) {
+    if (history.role.role == role && history.worker == *first_worker) found.push_back(&history);
+  }
+  return found;
+}
+
+const History* RunRecord::find(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(histories, name, &History::name);
+  return found == histories.end() ? nullptr : &*found;
+}
+
+Series RunRecord::losses(Mode mode) const {
+  std::map<std::uint32_t, std::pair<double, int>> sums;  // point -> sum, count
+  for (const History* history : of_role(Role::kLoss)) {
+    for (std::size_t i = 0; i < history->size(); ++i) {
+      if (steps[history->points[i]].step.mode != mode) continue;
+      auto& [sum, count] = sums[history->points[i]];
+      sum += history->at(Column::kMean, i);
+      ++count;
+    }
+  }
+  Series series;
+  for (const auto& [point, total] : sums) {
+    series.steps.push_back(steps[point].global_step);
+    series.optimizer_steps.push_back(steps[point].optimizer_step);
+    series.values.push_back(total.first / total.second);
+  }
+  return series;
+}
+
+Mode RunRecord::training_mode() const noexcept {
+  const bool has_train = std::ranges::any_of(steps, [](const StepPoint& p) { return p.step.mode == Mode::kTrain; });
+  return has_train ? Mode::kTrain : Mode::kGlobal;
+}
+
+}  // namespace tornasole::rules

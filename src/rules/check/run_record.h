@@ -1,0 +1,130 @@
+#pragma once
+
+// RunRecord: a run as the check sees it: for each tensor a few numbers per step, by role.
+//
+//   in:  the steps of a trial, through Recorder, a rule that only takes notes
+//   out: histories that the detectors read; pure data
+//   who: check.cc fills it, every detector reads it
+//
+// Numbers come from stored reductions and derived statistics where there are any, else from values. A number that is
+// not known is NaN.
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rules/check/tensor_role.h"
+#include "tornasole/rule.h"
+
+namespace tornasole::rules {
+
+enum class Column : std::uint8_t {
+  kMean,
+  kStd,
+  kMin,
+  kMax,
+  kAbsMean,
+  kL2,
+  kCount,
+  kZeros,
+  kNan,             // elements that are NaN, of either kind of infinity
+  kInf,             //
+  kUpdate,          // l2 of the change since the last optimizer step
+  kBefore,          // l2 before that change
+  kGap,             // optimizer steps the change took
+  kCosine,          // with the same tensor at the previous optimizer step
+  kQ1,              // quantiles
+  kQ5,              //
+  kQ50,             //
+  kQ95,             //
+  kQ99,             //
+  kActiveUnits,     // share of the units that are above zero for some sample
+  kActivity,        // share of the elements above zero
+  kSampleVariance,  // variance over the samples, relative to the mean square, averaged over units
+  kSaturated,       // of a bounded activation: what its mean derivative is short of the largest, as a share
+  kSamples,         // elements per unit
+};
+inline constexpr std::size_t kColumnCount = static_cast<std::size_t>(Column::kSamples) + 1;
+
+struct StepPoint {
+  std::int64_t global_step = 0;
+  ModeStep step = {};
+  std::int64_t optimizer_step = -1;  // taken before the step began; -1 if nobody said
+};
+
+// One tensor of one worker.
+struct History {
+  std::string name;
+  std::string worker;
+  TensorRole role;
+  std::optional<Shape> shape = {};                         // the last one seen
+  std::vector<std::uint32_t> points = {};                  // places in RunRecord::steps, ascending
+  std::vector<std::array<float, kColumnCount>> rows = {};  // one per point
+  // Pooled over the last steps: for each unit, the share of samples above zero.
+  std::vector<std::vector<float>> unit_activity = {};
+
+  std::size_t size() const noexcept { return points.size(); }
+  double at(Column column, std::size_t row) const noexcept { return rows[row][static_cast<std::size_t>(column)]; }
+};
+
+// One number per step, without those that are not known.
+struct Series {
+  std::vector<std::int64_t> steps = {};            // global
+  std::vector<std::int64_t> optimizer_steps = {};  // -1 if unknown
+  std::vector<double> values = {};
+  std::size_t size() const noexcept { return values.size(); }
+  bool empty() const noexcept { return values.empty(); }
+};
+
+struct RunRecord {
+  std::vector<StepPoint> steps = {};
+  std::vector<History> histories = {};          // in the order of worker and saving, as first seen
+  std::vector<StepFacts> facts = {};            // one per step
+  std::vector<std::string> layer_classes = {};  // in lower case, of all modules
+  std::size_t optimizers = 0;
+  std::set<std::string, std::less<>> optimized = {};  // parameters that an optimizer has
+
+  Series series(const History& history, Column column, std::optional<Mode> mode = {}) const;
+  // Those of the first worker.
+  std::vector<const History*> of_role(Role role) const;
+  const History* find(std::string_view name) const noexcept;
+  // The loss, one number per step of a mode: the mean over the tensors that are losses. Tensors of several elements
+  // count with their mean.
+  Series losses(Mode mode) const;
+  // The mode that trains: TRAIN where there is any, else the one without a name.
+  Mode training_mode() const noexcept;
+};
+
+// Takes notes; finds nothing.
+class Recorder final : public Rule {
+ public:
+  explicit Recorder(const Trial& trial);
+  std::vector<Need> needs() const override;
+  void look_at(const StepView& step, Findings& findings) override;
+  void reset() override { record_ = {}; }
+  const RunRecord& record() const noexcept { return record_; }
+
+ private:
+  History& history_of(const StepTensor& tensor, const Trial& trial);
+  void note_update(History& history, const StepTensor& tensor, std::array<float, kColumnCount>* row);
+
+  const Trial& trial_;
+  RunRecord record_;
+  std::map<std::pair<std::string, std::string>, std::size_t, std::less<>> places_;  // (worker, name) -> history
+  struct Kept {
+    std::shared_ptr<const Tensor> value;
+    std::uint32_t point;
+  };
+  std::map<std::size_t, Kept> previous_;  // history -> its last value, where it is needed
+  std::size_t names_known_ = 0;
+  std::unique_ptr<RoleFinder> roles_;
+};
+
+}  // namespace tornasole::rules

@@ -1,0 +1,77 @@
+#pragma once
+
+// TensorRole: what a tensor is in the model it comes from.
+//
+//   in:  the model description a hook stored, the collections, the name
+//   out: the role, with parameter, layer and position where they are known
+//   who: run_record.cc, for each name once
+//
+// The description decides. Without one (runs of other writers) collections and names have to do.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tornasole/trial.h"
+
+namespace tornasole::rules {
+
+enum class Role : std::uint8_t {
+  kOther,
+  kWeight,             // a parameter of two or more dimensions
+  kBias,               // any other parameter
+  kGradient,           // of one backward pass
+  kOptimizerGradient,  // as the optimizer saw it
+  kOptimizerState,
+  kLoss,
+  kModelInput,
+  kLabels,
+  kPredictions,
+  kLayerInput,
+  kLayerOutput,
+  kLearningRate,
+  kGradNorm,
+  kMetric,
+};
+
+struct TensorRole {
+  Role role = Role::kOther;
+  std::string parameter = {};    // of a parameter, gradient or state: the parameter's name
+  std::string layer = {};        // path of the module it belongs to
+  std::string layer_class = {};  // in lower case: "linear", "relu", "batchnorm2d"; of a function: its name
+  std::int64_t order = -1;       // of the layer among all layers, as far as it is known
+  std::int64_t rank = -1;        // of the parameter
+  bool requires_grad = true;
+};
+
+class RoleFinder {
+ public:
+  explicit RoleFinder(const Trial& trial);
+  TensorRole role_of(std::string_view name) const;
+  // Null if the trial does not say what its tensors are.
+  const ModelDescription* model() const noexcept { return model_; }
+
+ private:
+  struct Layer {
+    std::string type;
+    std::int64_t order;
+  };
+  struct ParameterFacts {
+    const ModelDescription::Parameter* parameter;
+    std::int64_t order;
+  };
+  TensorRole parameter_role(std::string_view parameter) const;
+  TensorRole layer_role(std::string_view name) const;
+  bool is_in(std::string_view collection, std::string_view name) const;
+
+  const ModelDescription* model_ = nullptr;
+  std::map<std::string, Layer, std::less<>> layers_;
+  std::map<std::string, ParameterFacts, std::less<>> parameters_;
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> collections_;
+  std::set<std::string, std::less<>> losses_, labels_, predictions_, inputs_;
+};
+
+}  // namespace tornasole::rules

@@ -1,0 +1,386 @@
+// The questions of check, asked of records made by hand, and of whole trials in memory.
+
+#include "tornasole/check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "format/model_file.h"
+#include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
+#include "rules/rule_world.h"
+
+namespace tornasole::rules {
+namespace {
+
+using Columns = std::vector<std::pair<Column, double>>;
+
+// A run with training steps 0, 1, 2 ..., one optimizer step each.
+class MadeRun {
+ public:
+  explicit MadeRun(std::size_t steps) {
+    for (std::size_t i = 0; i < steps; ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      record.steps.push_back({number, {Mode::kTrain, number}, number});
+      record.facts.push_back({.optimizer_step = number, .training = true, .grad_enabled = true});
+    }
+  }
+  // The same numbers at every step.
+  History& add(const std::string& name, TensorRole role, const Columns& columns) {
+    return add(name, std::move(role), [&](std::size_t) { return columns; });
+  }
+  History& add(const std::string& name, TensorRole role, const std::function<Columns(std::size_t)>& columns) {
+    History history{.name = name, .worker = "worker_0", .role = std::move(role)};
+    for (std::size_t i = 0; i < record.steps.size(); ++i) {
+      history.points.push_back(static_cast<std::uint32_t>(i));
+      history.rows.emplace_back().fill(NAN);
+      for (const auto& [column, value] : columns(i)) {
+        history.rows.back()[static_cast<std::size_t>(column)] = static_cast<float>(value);
+      }
+    }
+    record.histories.push_back(std::move(history));
+    return record.histories.back();
+  }
+  void losses(const std::function<double(std::size_t)>& loss) {
+    add("loss", {.role = Role::kLoss}, [&](std::size_t i) { return Columns{{Column::kMean, loss(i)}}; });
+  }
+  void weight(const std::string& name, const std::function<double(std::size_t)>& update, double before = 1) {
+    add(name, {.role = Role::kWeight, .parameter = name, .rank = 2}, [&](std::size_t i) {
+      return Columns{{Column::kUpdate, update(i)}, {Column::kBefore, before}, {Column::kGap, 1}};
+    });
+  }
+  void gradient(const std::string& parameter, double l2, double count = 100, double zeros = 0) {
+    add("gradient/" + parameter, {.role = Role::kGradient, .parameter = parameter, .rank = 2},
+        {{Column::kL2, l2}, {Column::kCount, count}, {Column::kZeros, zeros}});
+  }
+
+  RunRecord record;
+};
+
+std::vector<Verdict> ask(const Detector& detector, const MadeRun& run, std::string* cannot = nullptr) {
+  Judgement judgement(detector.name);
+  detector.look(run.record, judgement);
+  if (cannot != nullptr) *cannot = judgement.not_checked();
+  return judgement.verdicts();
+}
+
+TEST(NumberWindows, AreRobust) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(median({1, NAN, 3}), 2);
+  EXPECT_TRUE(std::isnan(median({})));
+  EXPECT_NEAR(robust_deviation({1, 2, 3, 4, 100}), 1.4826, 1e-9);
+  const WindowMeans windows = window_means({5, 5, 4, 4, 3, 3, 2, 2}, 4, 2);
+  EXPECT_EQ(windows.means, (std::vector<double>{5, 4, 3, 2}));
+  EXPECT_TRUE(window_means({1, 2, 3}, 10, 2).means.empty());
+}
+
+TEST(LearningRateSanity, JudgesStepsByWhatTheLossDoes) {
+  struct Case {
+    const char* what;
+    double update;
+    std::function<double(std::size_t)> loss;
+    std::size_t verdicts;
+  };
+  const auto falling = [](std::size_t i) { return 2.0 / (1.0 + 0.1 * static_cast<double>(i)); };
+  const auto flat = [](std::size_t) { return 2.0; };
+  const Case cases[] = {
+      {"large steps and a loss that falls", 0.3, falling, 0},
+      {"large steps and a loss that does not", 0.3, flat, 1},
+      {"large steps and a loss that breaks", 0.3, [](std::size_t i) { return i < 10 ? 2.0 : NAN; }, 1},
+      {"ordinary steps and a loss that does not fall", 1e-3, flat, 0},
+      {"steps that get nowhere", 1e-8, flat, 1},
+      {"small steps that add up", 1e-3, falling, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses(c.loss);
+    run.weight("w", [&](std::size_t) { return c.update; });
+    EXPECT_EQ(ask(kCheckLearningRate, run).size(), c.verdicts) << c.what;
+  }
+  MadeRun nothing(10);
+  std::string cannot;
+  EXPECT_TRUE(ask(kCheckLearningRate, nothing, &cannot).empty());
+  EXPECT_FALSE(cannot.empty());
+}
+
+TEST(SilentOptimizer, NeedsGradientsAndNoChangeAtAll) {
+  struct Case {
+    const char* what;
+    double first, second, gradient;
+    std::size_t silent, frozen;
+  };
+  const Case cases[] = {
+      {"nothing changes although there are gradients", 0, 0, 1, 1, 0},
+      {"nothing changes because nothing flows back", 0, 0, 0, 0, 0},
+      {"one weight changes, the other never does", 0.1, 0, 1, 0, 1},
+      {"both change", 0.1, 0.1, 1, 0, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(10);
+    run.weight("a", [&](std::size_t) { return c.first; });
+    run.weight("b", [&](std::size_t) { return c.second; });
+    run.gradient("a", c.gradient);
+    run.gradient("b", c.gradient);
+    EXPECT_EQ(ask(kCheckSilentOptimizer, run).size(), c.silent) << c.what;
+    EXPECT_EQ(ask(kCheckFrozenLayers, run).size(), c.frozen) << c.what;
+  }
+}
+
+TEST(FrozenLayers, WhatIsFrozenOnPurposeIsLeftAlone) {
+  MadeRun run(10);
+  run.weight("a", [](std::size_t) { return 0.1; });
+  run.weight("b", [](std::size_t) { return 0.0; });
+  run.record.histories.back().role.requires_grad = false;
+  EXPECT_TRUE(ask(kCheckFrozenLayers, run).empty());
+}
+
+TEST(MissingZeroGrad, ComparesTheOptimizersViewWithOnePass) {
+  struct Case {
+    const char* what;
+    double cosine, ratio;
+    int passes;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"added up over steps", 0.98, 12, 1, 1},
+      {"the gradient of one pass", 0.1, 1, 1, 0},
+      {"full batches turn as little, but are no larger", 0.99, 1, 1, 0},
+      {"accumulated on purpose", 0.95, 4, 4, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(20);
+    for (std::size_t i = 0; i < run.record.steps.size(); ++i) {
+      run.record.steps[i].optimizer_step = static_cast<std::int64_t>(i) / c.passes;
+    }
+    run.gradient("w", 1);
+    run.add("optimizer_gradient/w", {.role = Role::kOptimizerGradient, .parameter = "w", .rank = 2},
+            {{Column::kCosine, c.cosine}, {Column::kL2, c.ratio}});
+    EXPECT_EQ(ask(kCheckMissingZeroGrad, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(VanishingGradient, NeedsLayersThatDoNotMove) {
+  struct Case {
+    const char* what;
+    double l2, zeros, update;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"nothing arrives and nothing moves", 1e-9, 0, 1e-9, 1},
+      {"small, but an adaptive optimizer moves it", 1e-9, 0, 1e-3, 0},
+      {"a few rows of an embedding", 0.01, 98, 1e-7, 0},
+      {"as large as the others", 1, 0, 1e-3, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(30);
+    run.losses([](std::size_t) { return 1.0; });
+    run.weight("a", [&](std::size_t) { return c.update; });
+    run.gradient("a", c.l2, 100, c.zeros);
+    EXPECT_EQ(ask(kCheckVanishingGradient, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(DeadRelu, CountsUnitsThatNoStepSawOn) {
+  struct Case {
+    const char* what;
+    const char* layer;
+    std::vector<std::vector<float>> activity;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"three of four are off at every step", "relu", {{0, 0, 0, 0.5F}, {0, 0, 0, 0.2F}, {0, 0, 0, 0.1F}}, 1},
+      {"each is on at some step", "relu", {{0.5F, 0, 0, 0}, {0, 0.5F, 0, 0}, {0, 0, 0.5F, 0.5F}}, 0},
+      {"half of them", "relu", {{0, 0, 1, 1}, {0, 0, 1, 1}, {0, 0, 1, 1}}, 0},
+      {"another kind of layer", "linear", {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}}, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(3);
+    History& output = run.add("relu_output_0", {.role = Role::kLayerOutput, .layer_class = c.layer},
+                              Columns{{Column::kActiveUnits, 0.25}, {Column::kSamples, 32}});
+    output.unit_activity = c.activity;
+    EXPECT_EQ(ask(kCheckDeadRelu, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(SaturatedActivation, LooksAtHiddenLayers) {
+  for (const auto& [saturated, order, verdicts] :
+       {std::tuple(0.95, 1, 1U), std::tuple(0.6, 1, 0U), std::tuple(0.95, 5, 0U)}) {
+    MadeRun run(4);
+    run.add("tanh_output_0", {.role = Role::kLayerOutput, .layer_class = "tanh", .order = order},
+            {{Column::kSaturated, saturated}});
+    run.add("last_output_0", {.role = Role::kLayerOutput, .layer_class = "linear", .order = 5}, Columns{});
+    EXPECT_EQ(ask(kCheckSaturation, run).size(), verdicts) << saturated << " " << order;
+  }
+}
+
+TEST(ConstantOutput, NeedsMoreThanOneSample) {
+  for (const auto& [variance, samples, verdicts] :
+       {std::tuple(1e-9, 32.0, 1U), std::tuple(0.3, 32.0, 0U), std::tuple(0.0, 1.0, 0U)}) {
+    MadeRun run(6);
+    run.add("out", {.role = Role::kPredictions}, {{Column::kSampleVariance, variance}, {Column::kSamples, samples}});
+    EXPECT_EQ(ask(kCheckConstantOutput, run).size(), verdicts) << variance << " " << samples;
+  }
+}
+
+TEST(LossTrend, TellsAFallFromNoise) {
+  struct Case {
+    const char* what;
+    std::function<double(double)> loss;
+    std::string rule;
+  };
+  const auto noise = [](double i) { return std::sin(i * 12.9898) * 0.5; };  // no pattern in the order of steps
+  const Case cases[] = {
+      {"falls", [&](double i) { return 2 * std::exp(-i / 60) + 0.02 * noise(i); }, ""},
+      {"falls within noise of its own size", [&](double i) { return 2 * std::exp(-i / 60) + noise(i); }, ""},
+      {"falls at once and stays", [&](double i) { return i < 3 ? 2 : 0.1 + 0.01 * noise(i); }, ""},
+      {"stays", [&](double i) { return 2 + 0.02 * noise(i); }, "LossNotDecreasing"},
+      {"cannot be told from noise", [&](double i) { return 2 + 4 * noise(i); }, ""},
+      {"climbs", [&](double i) { return 1 + i / 20 + 0.02 * noise(i); }, "LossDivergence"},
+      {"rises from nothing to next to nothing", [&](double i) { return 2 * std::exp(-i / 10) + (i > 150 ? 1e-3 : 0); },
+       ""},
+      {"is negative and falls", [&](double i) { return -i / 10; }, ""},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(200);
+    run.losses([&](std::size_t i) { return c.loss(static_cast<double>(i)); });
+    const std::vector<Verdict> verdicts = ask(kCheckLossTrend, run);
+    EXPECT_EQ(verdicts.empty() ? "" : verdicts[0].rule, c.rule) << c.what;
+  }
+}
+
+TEST(Overfit, ValidationRisesWhileTrainingFalls) {
+  for (const auto& [slope, is_overfit] : {std::pair(0.1, true), std::pair(-0.01, false), std::pair(0.0, false)}) {
+    MadeRun run(100);
+    for (std::size_t i = 9; i < 100; i += 10) {
+      run.record.steps[i].step.mode = Mode::kEval;
+    }
+    run.losses([&](std::size_t i) {
+      const auto x = static_cast<double>(i);
+      return i % 10 == 9 ? 1 + slope * std::max(0.0, x - 30) / 10 - (x < 30 ? 0.1 * x / 30 : 0.1) : 2 / (1 + x / 10);
+    });
+    EXPECT_EQ(!ask(kCheckOverfit, run).empty(), is_overfit) << slope;
+  }
+}
+
+TEST(InputRange, KnowsRawBytesAndOffsets) {
+  struct Case {
+    const char* what;
+    double low, high, mean, deviation;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"scaled", -3, 3, 0, 1, 0},
+      {"pixels from 0 to 1", 0, 1, 0.3, 0.3, 0},
+      {"pixels from 0 to 255", 0, 255, 33, 78, 1},
+      {"a column of incomes", 0, 90'000, 30'000, 20'000, 1},
+      {"far from zero", 29, 31, 30, 0.5, 1},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(3);
+    run.add("x", {.role = Role::kModelInput},
+            {{Column::kMin, c.low}, {Column::kMax, c.high}, {Column::kMean, c.mean}, {Column::kStd, c.deviation}});
+    EXPECT_EQ(ask(kCheckInputRange, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(TrainEvalMismatch, OnlyWhereTheModeMatters) {
+  for (const auto& [layer, verdicts] : {std::pair("dropout", 1U), std::pair("linear", 0U)}) {
+    MadeRun run(10);
+    run.record.layer_classes = {layer};
+    for (std::size_t i = 5; i < 10; ++i) run.record.facts[i].grad_enabled = false;
+    EXPECT_EQ(ask(kCheckTrainEval, run).size(), verdicts) << layer;
+  }
+}
+
+TEST(NonFiniteProvenance, NamesWhereItBegan) {
+  MadeRun run(5);
+  const auto bad_from = [](std::size_t step) {
+    return [step](std::size_t i) { return Columns{{Column::kNan, i >= step ? 1 : 0}, {Column::kMax, 7}}; };
+  };
+  run.add("a_output_0", {.role = Role::kLayerOutput}, bad_from(9));
+  run.add("b_output_0", {.role = Role::kLayerOutput}, bad_from(3));
+  run.add("c_output_0", {.role = Role::kLayerOutput}, bad_from(3));
+  run.add("loss", {.role = Role::kLoss}, bad_from(3));
+  const std::vector<Verdict> verdicts = ask(kCheckNonFinite, run);
+  ASSERT_EQ(verdicts.size(), 2U);
+  EXPECT_EQ(verdicts[0].rule, "NonFiniteProvenance");
+  EXPECT_EQ(verdicts[0].tensors, std::vector<std::string>{"b_output_0"});
+  EXPECT_EQ(verdicts[0].first_step, 3);
+  EXPECT_EQ(verdicts[1].rule, "ExplodingTensor");
+  EXPECT_EQ(verdicts[1].tensors.size(), 3U);
+}
+
+TEST(NonFiniteProvenance, MasksAndLossScalersAreHealthy) {
+  MadeRun masks(5);
+  masks.add("mask_output_0", {.role = Role::kLayerOutput}, {{Column::kInf, 10}, {Column::kNan, 0}});
+  masks.add("loss", {.role = Role::kLoss}, {{Column::kNan, 0}, {Column::kInf, 0}});
+  EXPECT_TRUE(ask(kCheckNonFinite, masks).empty());
+
+  MadeRun scaled(5);
+  scaled.add("gradient/w", {.role = Role::kGradient}, {{Column::kInf, 10}, {Column::kNan, 0}});
+  for (StepFacts& facts : scaled.record.facts) facts.grad_scale = 65536;
+  EXPECT_TRUE(ask(kCheckNonFinite, scaled).empty());
+  for (StepFacts& facts : scaled.record.facts) facts.grad_scale.reset();
+  EXPECT_EQ(ask(kCheckNonFinite, scaled).size(), 2U);
+}
+
+TEST(Check, ReadsATrialAndPutsCausesFirst) {
+  RuleWorld world;
+  ModelDescription model;
+  model.modules = {{"Net", "Net", ""}, {"fc", "Linear", "Net"}};
+  model.parameters = {{.name = "fc.weight", .module = "fc", .shape = {2, 2}, .dtype = "float32"}};
+  model.losses = {{.name = "loss", .type = "MSELoss"}};
+  world.made().write("tornasole/worker_0_model.json", format::encode_model(model, "pytorch", 1));
+  float weight = 1;
+  for (std::int64_t step = 0; step < 40; ++step) {
+    weight *= -3;
+    const float loss = step < 30 ? 2.0F : NAN;
+    world.save(step, {{"loss", scalar(loss)}, {"fc.weight", filled(weight, {2, 2})}});
+  }
+  Trial trial = world.open();
+  const auto report = check(trial);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_TRUE(report->has_findings());
+  EXPECT_EQ(report->steps, 40);
+  ASSERT_GE(report->verdicts.size(), 2U);
+  EXPECT_EQ(report->verdicts[0].rule, "LearningRateSanity");
+  EXPECT_FALSE(report->verdicts[0].symptom_of.has_value());
+  for (std::size_t i = 1; i < report->verdicts.size(); ++i) {
+    EXPECT_EQ(report->verdicts[i].symptom_of, 0U) << report->verdicts[i].rule;
+  }
+  EXPECT_EQ(report->checked.size() + report->not_checked.size(), 13U);
+
+  const auto only = check(trial, {.rules = {"Overfit"}});
+  ASSERT_TRUE(only.ok());
+  EXPECT_TRUE(only->verdicts.empty());
+  EXPECT_EQ(only->not_checked.size(), 1U);
+  EXPECT_FALSE(check(trial, {.rules = {"Nonsense"}}).ok());
+}
+
+TEST(Check, ATrialOfAnotherWriterIsJudgedByNamesAndCollections) {
+  RuleWorld world;
+  for (std::int64_t step = 0; step < 30; ++step) {
+    world.save(
+        step,
+        {{"loss", scalar(2)}, {"dense.weight", filled(1, {2, 2})}, {"gradient/dense.weight", filled(0.5F, {2, 2})}});
+  }
+  Trial trial = world.open();
+  const auto report = check(trial);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_FALSE(report->verdicts.empty());
+  EXPECT_EQ(report->verdicts[0].rule, "SilentOptimizer");
+  EXPECT_EQ(report->verdicts[0].severity, Severity::kError);
+}
+
+TEST(Check, AnEmptyTrialIsNotJudged) {
+  RuleWorld world;
+  Trial trial = world.open();
+  const auto report = check(trial);
+  ASSERT_TRUE(report.ok());
+  EXPECT_FALSE(report->has_findings());
+  EXPECT_EQ(report->not_checked.size(), 13U);
+}
+
+}  // namespace
+}  // namespace tornasole::rules
