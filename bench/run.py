@@ -49,9 +49,10 @@ READS = [
 
 
 # VanishingGradient over 1,000 steps x 24 gradients: what, the command before the directory, times faster than the same
-# rule in smdebug's loop. A row is a program that prints {"seconds", "count"}, the steps at which the condition is met.
+# rule in smdebug's loop. Each is a program that prints {"seconds", "met"}: the steps at which the condition is met.
 RULES = [
     ("VanishingGradient, native", lambda options: [options.bin / "rules_bench", "vanishing"], 100),
+    ("one written in Python", lambda options: [ROOT / ".venvs/torch/bin/python", HERE / "rules_peer.py", "ours"], 30),
 ]
 
 # Extra time of a step of a PyTorch training: scenario of torch_bench.py -> times less than smdebug's, by model.
@@ -251,18 +252,20 @@ class Runner:
                 return
             contenders = {what: command(self.options) for what, command, _ in RULES}
             contenders |= {job: [program, job] for job in ("read", "check")}
-            contenders["peer"] = [self.options.python, HERE / "rules_peer.py"]
+            contenders["peer"] = [self.options.python, HERE / "rules_peer.py", "peer"]
+            for what in [what for what, command in contenders.items() if not pathlib.Path(command[0]).exists()]:
+                self.notes.append(f"{name} {what}: there is no {contenders.pop(what)[0]}")
             answers = {who: [] for who in contenders}
             for turn in range(self.options.repeats):
                 for who, command in contenders.items():
-                    if who != "peer" or turn < 2:  # it takes minutes
+                    if who != "peer" or turn < 2:  # it takes long
                         answers[who].append(self.read_once(*command, path))
         answers = {who: [answer for answer in all_of if answer] for who, all_of in answers.items()}
         for what, _, target in RULES:
-            if not answers[what] or not answers["peer"]:
+            if not answers.get(what) or not answers["peer"]:
                 continue
-            if len({answer["count"] for answer in answers[what] + answers["peer"]}) > 1:
-                self.notes.append(f"{name}: the contenders met the condition at different numbers of steps")
+            if len({answer["met"] for answer in answers[what] + answers["peer"]}) > 1:
+                self.notes.append(f"{name} {what}: the contenders met the condition at different numbers of steps")
             self.compare(f"{name} {what}", answers[what], answers["peer"], "seconds", shown_time, target)
         if answers["read"] and answers["check"]:
             read, check = (statistics.median(answer["seconds"] for answer in answers[job]) for job in ("read", "check"))

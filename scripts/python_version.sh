@@ -19,4 +19,4 @@ directory="$root/.venvs/.python-$version"
 CC=cc CXX=c++ "$uv" pip install --quiet --no-config --python "$directory/bin/python" "$root" pytest \
   ml_dtypes pandas matplotlib
 cd "$root"
-exec "$directory/bin/python" -m pytest -q -rs -p no:cacheprovider ${report:+"--junitxml=$report"} tests/python/core tests/python/trials
+exec "$directory/bin/python" -m pytest -q -rs -p no:cacheprovider ${report:+"--junitxml=$report"} tests/python/core tests/python/trials tests/python/rules

@@ -24,10 +24,13 @@ ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
 # Environment -> the folders whose tests run in it, with the package installed there. The first one runs everything.
 PYTHON_SUITES = {
     "torch": [
-        *("tests/python/core", "tests/python/trials", "tests/python/torch", "tests/python/run", "tests/acceptance"),
+        *("tests/python/core", "tests/python/trials", "tests/python/rules", "tests/python/torch", "tests/python/run"),
+        "tests/acceptance",
         *("tests/zoo", "tests/scripts"),
     ],
     "torch-old": ["tests/python/torch"],
+    "xgboost": ["tests/python/xgboost", "tests/acceptance/of_xgboost"],
+    "xgboost-old": ["tests/python/xgboost"],
 }
 # Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
 # pyproject.toml that are on this machine.
@@ -156,7 +159,7 @@ def installed_with(stage, version):
     began = stage.logged_bytes()
     code = stage.exit_code("scripts/python_version.sh", version, report)
     if code == NO_SUCH_PYTHON:
-        what = ["pip install .", "tests/python/core", "tests/python/trials"]
+        what = ["pip install .", "tests/python/core", "tests/python/trials", "tests/python/rules"]
         stage.left_out[title, "it is not on this machine"] = what
         return {}
     answer = dict(pytest_outcomes(report, title))

@@ -64,6 +64,8 @@ struct CheckReport {
 
   // Whether there is a verdict that is more than noteworthy.
   bool has_findings() const noexcept;
+  // verdicts (without their evidence), not_checked, checked, steps, summary. Numbers that are not finite are texts.
+  TORNASOLE_EXPORT std::string to_json() const;
 };
 
 struct CheckOptions {

@@ -17,6 +17,7 @@
 // end on one thread at a time. A hook belongs to the process that opened it: in a forked child it does nothing.
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -251,6 +252,9 @@ class TORNASOLE_EXPORT Hook {
   std::vector<std::string> non_finite_tensors() const;
   // Somebody asked the training to stop (stop_request.json), seen at a saved step.
   bool stop_requested() const noexcept;
+  // Calls back from the writer thread after each step that is published, from now on; one listener, which is quick,
+  // calls no member of the hook, and may be called until the writer ends, which may be after `close`.
+  void on_publish(std::function<void()> listener);
 
   Mode mode() const noexcept;
   std::int64_t step() const noexcept;                // global; -1 before the first

@@ -199,7 +199,7 @@ class TORNASOLE_EXPORT Rule {
   virtual std::string action() const { return {}; }
   // Further members of the report's Details: name -> JSON; asked at the end.
   virtual std::map<std::string, std::string> details() const { return {}; }
-  // Files of its own besides the report, by name; asked now and then, and at the end.
+  // Files of its own besides the report, by name; asked at the end.
   virtual std::map<std::string, std::string> files() const { return {}; }
   // Forgets what it keeps between steps.
   virtual void reset() = 0;
@@ -298,6 +298,8 @@ struct RuleRunOptions {
   std::function<void(const RuleOutcome& rule, const Violation& newest)> on_met = {};
   // Called after every step; false ends the run.
   std::function<bool(GlobalStep step)> on_step = {};
+  // Called after every look at a run that is followed; false ends the run.
+  std::function<bool()> on_pause = {};
 };
 
 // Runs rules over a trial, in one pass for all of them.
@@ -310,11 +312,11 @@ class TORNASOLE_EXPORT RuleRunner {
 
   // Before the first run.
   void add(NamedRule rule);
-  // Called after every look at a run that is followed, and at the end; false ends the run.
-  void on_pause(std::function<bool()> go_on);
   // All complete steps that the trial knows and the rules have not seen yet; with `follow` also those that come, until
   // the run is over.
   Status run();
+  // Only this step, if the trial knows it and it comes after those that the rules have seen; whether it did.
+  Result<bool> run_step(GlobalStep step);
   // Why it ended: "all known steps", "end_step", "condition met", "stopped", "the run ended", "the run failed" ...
   const std::string& ended_because() const noexcept;
 

@@ -24,6 +24,7 @@
 #include "bindings/model_of.h"
 #include "bindings/options_of.h"
 #include "bindings/python_errors.h"
+#include "bindings/python_inprocess.h"
 #include "tornasole/hook.h"
 
 namespace tornasole::python {
@@ -111,6 +112,12 @@ class PythonHook {
 
   void save(std::string_view name, nb::handle array) {
     use(array, [&](const TensorView& view) { step_->save(name, view); });
+  }
+  // The same for what may hold texts.
+  void save_any(std::string_view name, nb::handle array) {
+    if (!anything_due()) return;
+    const AnyArray any(array);
+    step_->save(name, any.view());
   }
   void save_input(std::string_view module, nb::handle array) {
     use(array, [&](const TensorView& view) { step_->save_input(module, view); });
@@ -215,6 +222,7 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
       .def("wants", &PythonHook::wants, "Whether the tensor would be saved in the open step.")
       .def("save", &PythonHook::save)
+      .def("save_any", &PythonHook::save_any, "Saves an array of numbers or of NumPy's texts in the open step.")
       .def("save_input", &PythonHook::save_input)
       .def("save_output", &PythonHook::save_output)
       .def("save_many", &PythonHook::save_many)
@@ -262,6 +270,13 @@ void bind_state(nb::class_<PythonHook>& hook) {
       .def_prop_ro("worker", [](PythonHook& self) { return self.hook().worker(); })
       .def_prop_ro("training_run", [](PythonHook& self) { return self.hook().training_run(); })
       .def("non_finite_tensors", [](PythonHook& self) { return self.hook().non_finite_tensors(); })
+      .def(
+          "start_rules",
+          [](PythonHook& self, nb::list rules, double poll_s, std::int64_t detail_steps, nb::object on_met) {
+            return start_rules(&self.hook(), std::move(rules), poll_s, detail_steps, std::move(on_met));
+          },
+          nb::keep_alive<0, 1>(), nb::arg("rules"), nb::arg("poll_s"), nb::arg("detail_steps"),
+          nb::arg("on_met").none())
       .def_prop_ro("stop_requested", [](PythonHook& self) { return self.hook().stop_requested(); })
       .def("set_worker",
            [](PythonHook& self, std::int64_t rank, std::int64_t size) { check(self.hook().set_worker(rank, size)); })

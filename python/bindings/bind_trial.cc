@@ -6,10 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,9 +15,10 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/dict_of.h"
-#include "bindings/exclusive_use.h"
+#include "bindings/model_of.h"
 #include "bindings/numbers.h"
 #include "bindings/python_errors.h"
+#include "bindings/shared_trial.h"
 #include "tornasole/trial.h"
 
 namespace tornasole::python {
@@ -70,40 +68,9 @@ Reduction reduction_of(const std::string& name, bool of_absolute) {
   return {*kind, of_absolute};
 }
 
-class PythonTrial {
+class PythonTrial : public SharedTrial {
  public:
-  PythonTrial(TrialOptions options, nb::object tick) : use_(std::make_unique<ExclusiveUse>(std::move(tick))) {
-    options.sleep = [use = use_.get()](double seconds) { return use->sleep(seconds); };
-    std::optional<Result<Trial>> opened;
-    {
-      const nb::gil_scoped_release unlocked;
-      opened = Trial::open(options);
-    }
-    ExclusiveUse::rethrow();
-    trial_ = value_of(std::move(*opened));
-    use_->forget_tick();
-    use_->share();
-  }
-
-  // Questions, any number at once.
-  template <typename Ask>
-  auto ask(const Ask& ask) const {
-    const nb::gil_scoped_release unlocked;
-    const std::shared_lock lock(use_->mutex());
-    return ask(*trial_);
-  }
-  // What needs the trial for itself.
-  template <typename Change>
-  auto change(const Change& change) {
-    std::optional<decltype(change(*trial_))> result;
-    {
-      const nb::gil_scoped_release unlocked;
-      const std::lock_guard lock(use_->mutex());
-      result = change(*trial_);
-    }
-    ExclusiveUse::rethrow();
-    return std::move(*result);
-  }
+  using SharedTrial::SharedTrial;
 
   // An answer that needs an event file; waits for one that is still to come.
   template <typename Read>
@@ -230,6 +197,22 @@ class PythonTrial {
                  std::optional<std::int64_t> first_step, std::optional<std::int64_t> end_step,
                  std::string worker) const;
 
+  // Of the first worker that has one, unless a worker is given.
+  nb::object model_description(const std::string& worker) const {
+    const auto found = ask([&](const Trial& trial) -> std::optional<StoredModel> {
+      const auto& models = trial.models();
+      const auto at = worker.empty() ? models.begin() : models.find(worker);
+      return at == models.end() ? std::nullopt : std::optional(at->second);
+    });
+    return found ? nb::object(to_dict(*found)) : nb::none();
+  }
+  nb::dict step_facts(std::int64_t step, int mode, const std::string& worker) const {
+    return to_dict(ask([&](const Trial& trial) {
+      const auto global = trial.global_step(mode_step(step, mode));
+      return global ? trial.step_facts(*global, worker) : StepFacts();
+    }));
+  }
+
   nb::list group(const std::string& which, std::int64_t step, int mode) const {
     const ModeStep at = mode_step(step, mode);
     auto values = value_of(ask([&](const Trial& trial) {
@@ -274,10 +257,6 @@ class PythonTrial {
   void refresh() {
     check(change([](Trial& trial) { return trial.refresh(); }));
   }
-
- private:
-  std::unique_ptr<ExclusiveUse> use_;  // outlives the trial, whose sleep uses it
-  std::optional<Trial> trial_;
 };
 
 struct SweptRow {
@@ -309,7 +288,7 @@ nb::list PythonTrial::sweep(std::vector<std::string> names, int mode, bool value
       row.global_step = swept.global_step.number;
       row.step = swept.step;
       row.reduction = swept.reduction;
-      if (swept.value != nullptr) row.value.emplace(*swept.value);
+      if (swept.tensor != nullptr) row.value.emplace(std::move(*swept.tensor));
       if (swept.error != nullptr) row.error = *swept.error;
       return true;
     });
@@ -346,7 +325,8 @@ void open_trial(PythonTrial* self, const std::string& path, const std::string& n
 }  // namespace
 
 void bind_trial(nb::module_& module) {
-  nb::class_<PythonTrial>(module, "Trial")
+  nb::class_<SharedTrial>(module, "SharedTrial");
+  nb::class_<PythonTrial, SharedTrial>(module, "Trial")
       .def("__init__", &open_trial, nb::arg("path"), nb::arg("name") = "", nb::arg("first_step") = nb::none(),
            nb::arg("end_step") = nb::none(), nb::arg("fail_on_damage") = false, nb::arg("check") = false,
            nb::arg("cache") = false, nb::arg("timeout") = 300.0, nb::arg("poll") = 2.0, nb::arg("tick") = nb::none())
@@ -419,6 +399,8 @@ void bind_trial(nb::module_& module) {
       .def("shapes", &PythonTrial::shapes)
       .def("reduction_value", &PythonTrial::reduction_value)
       .def("reduction_values", &PythonTrial::reduction_values)
+      .def("model_description", &PythonTrial::model_description)
+      .def("step_facts", &PythonTrial::step_facts)
       .def("group", &PythonTrial::group)
       .def("sweep", &PythonTrial::sweep, nb::arg("names"), nb::arg("mode") = 4, nb::arg("values") = true,
            nb::arg("reductions") = false, nb::arg("show_incomplete") = true, nb::arg("first_step") = nb::none(),

@@ -6,8 +6,11 @@
 
 namespace tornasole::python {
 
+void bind_check(nanobind::module_& module);             // check.h
 void bind_hook(nanobind::module_& module);              // hook.h, model.h
+void bind_inprocess_rules(nanobind::module_& module);   // inprocess_rules.h
 void bind_options(nanobind::module_& module);           // options.h
+void bind_rule(nanobind::module_& module);              // rule.h
 void bind_stats(nanobind::module_& module);             // stats.h
 void bind_checkpoint_files(nanobind::module_& module);  // checkpoint_files.h
 void bind_step_writer(nanobind::module_& module);       // step_writer.h

@@ -5,9 +5,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "bindings/dict_of.h"
 #include "bindings/python_errors.h"
 
 namespace tornasole::python {
@@ -99,6 +101,62 @@ ModelDescription model_of(nb::handle dict) {
   read(dict, "versions", &model.versions);
   read(dict, "device", &model.device);
   return model;
+}
+
+namespace {
+
+nb::str text(const std::string& value) { return nb::str(value.data(), value.size()); }
+
+template <typename T>
+void write(nb::dict* dict, const char* key, const std::optional<T>& value) {
+  if (value) (*dict)[key] = *value;
+}
+
+nb::dict module_dict(const ModelDescription::Module& module) {
+  const nb::object order = module.call_order < 0 ? nb::object(nb::none()) : nb::object(nb::int_(module.call_order));
+  return dict_of("class", module.type, "parent", module.parent, "call_order", order, "training", module.training);
+}
+
+nb::dict parameter_dict(const ModelDescription::Parameter& parameter) {
+  return dict_of("module", parameter.module, "shape", parameter.shape, "dtype", parameter.dtype, "requires_grad",
+                 parameter.requires_grad, "tied", parameter.tied);
+}
+
+nb::dict loss_dict(const ModelDescription::Loss& loss) {
+  return dict_of("name", loss.name, "class", loss.type, "predictions", loss.predictions, "labels", loss.labels);
+}
+
+nb::dict optimizer_dict(const ModelDescription::Optimizer& optimizer) {
+  return dict_of("class", optimizer.type, "hyperparameters", optimizer.hyperparameters, "groups", optimizer.groups);
+}
+
+}  // namespace
+
+nb::dict to_dict(const StepFacts& facts) {
+  nb::dict dict;
+  write(&dict, "optimizer_step", facts.optimizer_step);
+  write(&dict, "training", facts.training);
+  write(&dict, "grad_enabled", facts.grad_enabled);
+  write(&dict, "backward_in_eval", facts.backward_in_eval);
+  write(&dict, "grad_scale", facts.grad_scale);
+  return dict;
+}
+
+nb::dict to_dict(const StoredModel& stored) {
+  const ModelDescription& model = stored.model;
+  nb::dict modules;
+  for (const auto& module : model.modules) modules[text(module.path)] = module_dict(module);
+  nb::dict parameters;
+  for (const auto& parameter : model.parameters) parameters[text(parameter.name)] = parameter_dict(parameter);
+  nb::list losses;
+  for (const auto& loss : model.losses) losses.append(loss_dict(loss));
+  nb::list optimizers;
+  for (const auto& optimizer : model.optimizers) optimizers.append(optimizer_dict(optimizer));
+  nb::dict bounds;
+  for (const auto& [tensor, limits] : model.bounds) bounds[text(tensor)] = nb::make_tuple(limits.low, limits.high);
+  return dict_of("modules", modules, "parameters", parameters, "losses", losses, "inputs", model.inputs, "optimizers",
+                 optimizers, "bounds", bounds, "data", model.data, "framework", stored.framework, "versions",
+                 model.versions, "device", model.device, "world_size", stored.world_size);
 }
 
 }  // namespace tornasole::python

@@ -29,6 +29,12 @@ void Health::step_committed(std::int64_t global_step, std::int64_t bytes) noexce
   counts_.bytes_written += bytes;
   counts_.largest_step_bytes = std::max(counts_.largest_step_bytes, bytes);
   ++counts_.changes;
+  if (on_commit_) on_commit_();
+}
+
+void Health::on_commit(std::function<void()> listener) {
+  const std::lock_guard lock(mutex_);
+  on_commit_ = std::move(listener);
 }
 
 void Health::waited(std::int64_t nanoseconds) noexcept {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -44,6 +45,8 @@ class Health {
 
   void step_due() noexcept;
   void step_committed(std::int64_t global_step, std::int64_t bytes) noexcept;
+  // Calls back after each step that is committed, on whatever thread that is.
+  void on_commit(std::function<void()> listener);
   // `cause` is a short key for counting ("queue_full", "io", ...); `why` is for people.
   void step_dropped(std::string_view cause, const Error& why) noexcept;
   void value_dropped(std::string_view cause, const Error& why) noexcept;
@@ -80,6 +83,7 @@ class Health {
   std::atomic<std::int64_t> drops_without_cause_ = 0;
   std::int64_t* given_up_ = nullptr;  // guarded by mutex_: the count of steps given up, once there is one
   std::optional<Error> first_error_;  // guarded by mutex_
+  std::function<void()> on_commit_;   // guarded by mutex_
 };
 
 }  // namespace tornasole::capture

@@ -138,6 +138,7 @@ void Hook::save_tensor_view(std::string_view name, const TensorView& tensor,
 }
 void Hook::describe_model(const ModelDescription& model) noexcept { state_->describe_model(model); }
 void Hook::set_facts(const StepFacts& facts) noexcept { state_->set_facts(facts); }
+void Hook::on_publish(std::function<void()> listener) { state_->on_publish(std::move(listener)); }
 void Hook::dump_flight_recorder() noexcept { state_->dump_flight_recorder(); }
 
 // ---- collections

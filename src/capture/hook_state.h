@@ -103,6 +103,7 @@ class HookState {
   void set_facts(const StepFacts& facts) noexcept;
   void dump_flight_recorder() noexcept;
   std::vector<std::string> non_finite_tensors();
+  void on_publish(std::function<void()> listener) { health_->on_commit(std::move(listener)); }
   bool stop_requested() const noexcept { return writer_ && writer_->is_stop_requested(); }
 
   struct Ending {

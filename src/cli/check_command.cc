@@ -8,7 +8,6 @@
 #include "base/utf8.h"
 #include "cli/command_output.h"
 #include "cli/invariant_verdict.h"
-#include "cli/number_text.h"
 #include "cli/terminal_chart.h"
 #include "cli/text_width.h"
 #include "cli/trial_arguments.h"
@@ -26,27 +25,6 @@ struct CheckArguments : TrialArguments {
   StepRange range;
   bool is_short = false;
 };
-
-std::string report_json(const CheckReport& report) {
-  std::string text;
-  JsonWriter json(&text);
-  json.begin_object().key("verdicts").begin_array();
-  for (const Verdict& verdict : report.verdicts) {
-    json.begin_object();
-    write_verdict_members(json, verdict);
-    json.key("symptom_of");
-    verdict.symptom_of ? json.value(static_cast<std::int64_t>(*verdict.symptom_of)) : json.null();
-    json.end_object();
-  }
-  json.end_array().key("not_checked").begin_array();
-  for (const NotChecked& one : report.not_checked) {
-    json.begin_object().key("rule").value(one.rule).key("reason").value(one.reason).end_object();
-  }
-  json.end_array().key("checked");
-  write_texts(json, report.checked);
-  json.key("steps").value(report.steps).key("summary").value(report.summary).end_object();
-  return text + "\n";
-}
 
 std::string list_text(std::string_view title, const std::vector<std::string>& items, const Terminal& terminal) {
   if (items.empty()) return {};
@@ -122,7 +100,7 @@ int check_run(const CheckArguments& arguments) {
     if (const Status added = invariants->add_to(&*report); !added) return fail(added.error(), arguments.as_json);
   }
   const int code = report->has_findings() ? kFound : kSound;
-  if (arguments.as_json) return answer(without_delete(report_json(*report)), code);
+  if (arguments.as_json) return answer(without_delete(report->to_json() + "\n"), code);
   return answer(report_text(*report, arguments, Terminal::of(stdout)), code);
 }
 

@@ -29,7 +29,6 @@ Status RuleJob::prepare() {
   }
   TORNASOLE_CHECK(open_trials());
   runner_.emplace(&*trial_, run_options());
-  runner_->on_pause([this] { return go_on(); });
   for (const RuleConfiguration& rule : options_.rules) {
     TORNASOLE_TRY(NamedRule made, make(rule));
     runner_->add(std::move(made));
@@ -106,7 +105,8 @@ RuleRunOptions RuleJob::run_options() {
               [this](GlobalStep step) {
                 show_progress(step);
                 return go_on();
-              }};
+              },
+          .on_pause = [this] { return go_on(); }};
 }
 
 void RuleJob::show_progress(GlobalStep step) {

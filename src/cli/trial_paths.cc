@@ -116,6 +116,11 @@ Status check_trial_directory(const std::string& dir) {
   return not_yet_error("{}: a run has begun there and written nothing yet (tornasole tail waits for it)", dir);
 }
 
+std::string begun_note(const std::string& dir) {
+  if (is_trial_directory(dir) || !has_run_begun(dir)) return {};
+  return "a run has begun there and written nothing: it is being set up, or it ended before its first step\n";
+}
+
 DiskUse disk_use_of(const std::string& dir) {
   DiskUse use;
   std::error_code error;

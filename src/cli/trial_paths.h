@@ -30,6 +30,9 @@ Status check_directory(const std::string& dir);
 // there and written nothing yet.
 Status check_trial_directory(const std::string& dir);
 
+// A line for a directory that holds nothing but the signs of a run that begins; else empty.
+std::string begun_note(const std::string& dir);
+
 struct DiskUse {
   std::uint64_t bytes = 0;
   std::int64_t files = 0;

@@ -10,6 +10,7 @@
 #include "cli/run_state_text.h"
 #include "cli/verdict_output.h"
 #include "cli/watch_view.h"
+#include "rules/verdict_json.h"
 
 namespace tornasole::cli {
 namespace {
@@ -142,7 +143,7 @@ class WatchJson final : public WatchView {
   }
   static std::string finding(const FindingNews& news) {
     Event event(change_name(news.change));
-    write_verdict_members(event.json(), news.verdict);
+    rules::write_verdict_members(event.json(), news.verdict);
     event.json().key("symptom_of");
     news.cause.empty() ? event.json().null() : event.json().value(news.cause);
     return event.text();

@@ -27,20 +27,23 @@ void Pass::add(NamedRule rule) {
   entries_.push_back(std::move(entry));
 }
 
+void Pass::ask_needs() {
+  if (plans_ != nullptr) return;
+  std::vector<Need> needs;
+  for (Entry& entry : entries_) {
+    std::vector<Need> own = entry.rule->needs();
+    entry.first_need = needs.size();
+    entry.need_count = own.size();
+    std::ranges::move(own, std::back_inserter(needs));
+  }
+  assembly_ = std::make_unique<StepAssembly>(needs.size());
+  plans_ = std::make_unique<NamePlans>(std::move(needs));
+}
+
 Status Pass::run() {
   ended_because_.clear();
-  if (plans_ == nullptr) {
-    std::vector<Need> needs;
-    for (Entry& entry : entries_) {
-      std::vector<Need> own = entry.rule->needs();
-      entry.first_need = needs.size();
-      entry.need_count = own.size();
-      std::ranges::move(own, std::back_inserter(needs));
-    }
-    assembly_ = std::make_unique<StepAssembly>(needs.size());
-    plans_ = std::make_unique<NamePlans>(std::move(needs));
-  }
-  TORNASOLE_CHECK(look_at_known_steps());
+  ask_needs();
+  TORNASOLE_CHECK(look_at_known_steps(options_.end_step));
   if (options_.follow && !has_stopped()) TORNASOLE_CHECK(follow());
   if (!has_stopped()) {
     pause(/*has_new_steps=*/false);
@@ -50,12 +53,24 @@ Status Pass::run() {
   return {};
 }
 
-Status Pass::look_at_known_steps() {
+Result<bool> Pass::run_step(GlobalStep step) {
+  if (step.number < next_step_ || trial_->has_passed_step({Mode::kGlobal, step.number}) != StepState::kAvailable) {
+    return false;
+  }
+  ended_because_.clear();
+  ask_needs();
+  next_step_ = step.number;
+  TORNASOLE_CHECK(look_at_known_steps(step.number + 1));
+  for (Entry& entry : entries_) entry.outcome.report.details = entry.rule->details();
+  return true;
+}
+
+Status Pass::look_at_known_steps(std::optional<std::int64_t> end_step) {
   TORNASOLE_CHECK(plans_->update(*trial_));
   SweepQuery query{.names = plans_->names(),
                    .steps = StepFilter::kComplete,
                    .first_step = next_step_,
-                   .end_step = options_.end_step,
+                   .end_step = end_step,
                    .worker = options_.workers.size() == 1 ? options_.workers[0] : std::string(),
                    .select = [this](std::string_view name, StoredForms* forms) { plans_->select(name, forms); }};
   if (!query.names.empty()) {  // no names would mean all
@@ -63,7 +78,10 @@ Status Pass::look_at_known_steps() {
     if (!has_stopped()) finish_step();
     assembly_->clear();
   }
-  if (!has_stopped()) next_step_ = std::max(next_step_, trial_->last_complete_step() + 1);
+  if (!has_stopped()) {
+    const std::int64_t known_end = trial_->last_complete_step() + 1;
+    next_step_ = std::max(next_step_, end_step ? std::min(known_end, *end_step) : known_end);
+  }
   return {};
 }
 
@@ -135,7 +153,7 @@ void Pass::pause(bool has_new_steps) {
     if (findings.is_met()) note_met(entry, last);
     if (has_stopped()) return;
   }
-  if (on_pause_ && !on_pause_()) ended_because_ = "stopped";
+  if (options_.on_pause && !options_.on_pause()) ended_because_ = "stopped";
 }
 
 Status Pass::follow() {
@@ -170,7 +188,7 @@ Status Pass::follow() {
     if (has_stopped()) return {};
     options_.sleep(pace.poll_s);
     TORNASOLE_CHECK(trial_->refresh());
-    TORNASOLE_CHECK(look_at_known_steps());
+    TORNASOLE_CHECK(look_at_known_steps(options_.end_step));
     if (has_stopped()) return {};
     const bool has_new = trial_->last_index_token() != last_token;
     if (has_new) last_news_s = options_.now_s();

@@ -25,8 +25,8 @@ class Pass {
   Pass(Trial* trial, RuleRunOptions options);
 
   void add(NamedRule rule);
-  void on_pause(std::function<bool()> go_on) { on_pause_ = std::move(go_on); }
   Status run();
+  Result<bool> run_step(GlobalStep step);
   const std::string& ended_because() const noexcept { return ended_because_; }
   std::size_t size() const noexcept { return entries_.size(); }
   const RuleOutcome& outcome(std::size_t rule) const noexcept { return entries_[rule].outcome; }
@@ -41,7 +41,8 @@ class Pass {
   };
 
   bool has_stopped() const noexcept { return !ended_because_.empty(); }
-  Status look_at_known_steps();
+  void ask_needs();
+  Status look_at_known_steps(std::optional<std::int64_t> end_step);
   bool take(const SweptValue& swept);
   void finish_step();
   void look(Entry& entry, std::span<const std::vector<const StepTensor*>> matches);
@@ -51,7 +52,6 @@ class Pass {
 
   Trial* trial_;
   RuleRunOptions options_;
-  std::function<bool()> on_pause_;  // may be null
   std::vector<Entry> entries_;
   std::unique_ptr<NamePlans> plans_;        // made by the first run
   std::unique_ptr<StepAssembly> assembly_;  // likewise

@@ -10,8 +10,8 @@ RuleRunner& RuleRunner::operator=(RuleRunner&&) noexcept = default;
 RuleRunner::~RuleRunner() = default;
 
 void RuleRunner::add(NamedRule rule) { pass_->add(std::move(rule)); }
-void RuleRunner::on_pause(std::function<bool()> go_on) { pass_->on_pause(std::move(go_on)); }
 Status RuleRunner::run() { return pass_->run(); }
+Result<bool> RuleRunner::run_step(GlobalStep step) { return pass_->run_step(step); }
 const std::string& RuleRunner::ended_because() const noexcept { return pass_->ended_because(); }
 std::size_t RuleRunner::size() const noexcept { return pass_->size(); }
 const RuleOutcome& RuleRunner::outcome(std::size_t rule) const noexcept { return pass_->outcome(rule); }

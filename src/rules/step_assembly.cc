@@ -19,10 +19,10 @@ std::optional<Tensor> derive(std::string_view statistic, const TensorView& value
       case reduce::Statistic::kAcrossSamples: return reduce::across_samples(value);
       case reduce::Statistic::kQuantiles: return reduce::quantiles(value);
       case reduce::Statistic::kHash: return reduce::content_hash(value);
+      case reduce::Statistic::kClasses: return reduce::class_counts(value);  // of labels; anything else has none
       case reduce::Statistic::kUnitRange:
       case reduce::Statistic::kUpdate:
-      case reduce::Statistic::kCosinePrevious:
-      case reduce::Statistic::kClasses: break;
+      case reduce::Statistic::kCosinePrevious: break;
     }
     return Error{};
   }();

@@ -14,11 +14,13 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python" / "smdebug_dropin"))
 
-from acceptance_rows import LAST_ROW, LEFT, NEED_NONE  # noqa: E402
+from acceptance_rows import ELSEWHERE, LAST_ROW, LEFT, NEED_NONE  # noqa: E402
 
 # A busy disk takes what is queued in its own time: a test that writes a run wants all of it.
 os.environ.setdefault("TORNASOLE_CLOSE_WAIT_S", "120")
 _shown = {}
+# Each of these folders runs by itself, in the environment of its framework.
+collect_ignore = list(ELSEWHERE)
 
 
 def pytest_generate_tests(metafunc):
@@ -49,12 +51,14 @@ def pytest_terminal_summary(terminalreporter):
     write("")
     write(f"acceptance list: {len(done)} of {LAST_ROW} rows done, {len(failed)} failed, {len(LEFT)} left for later,")
     write(f"                 {len(NEED_NONE)} need no test")
+    elsewhere = {row for rows in ELSEWHERE.values() for row in rows}
+    write(f"  in the environments of other frameworks: {', '.join(map(str, sorted(elsewhere)))}")
     reasons = {}
     for row, reason in LEFT.items():
         reasons.setdefault(reason, []).append(row)
     for reason, numbers in reasons.items():
         write(f"  left, {reason}: {', '.join(map(str, numbers))}")
-    silent = set(range(1, LAST_ROW + 1)) - set(_shown) - set(LEFT) - set(NEED_NONE)
+    silent = set(range(1, LAST_ROW + 1)) - set(_shown) - set(LEFT) - set(NEED_NONE) - elsewhere
     if silent:
         write(f"  not run this time: {', '.join(map(str, sorted(silent)))}")
 

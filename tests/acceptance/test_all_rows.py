@@ -3,7 +3,7 @@
 import pathlib
 
 import pytest
-from acceptance_rows import LAST_ROW, LEFT, NEED_NONE
+from acceptance_rows import ELSEWHERE, LAST_ROW, LEFT, NEED_NONE
 
 
 def test_every_row_is_shown_left_or_needs_none(request):
@@ -13,6 +13,7 @@ def test_every_row_is_shown_left_or_needs_none(request):
     if files != set(here.glob("test_*.py")):
         pytest.skip("not the whole list was collected")
     shown = {item.callspec.params["row"] for item in items if hasattr(item, "callspec")}
-    groups = [shown, set(LEFT), set(NEED_NONE)]
+    assert all((here / folder).is_dir() for folder in ELSEWHERE)
+    groups = [shown, set(LEFT), set(NEED_NONE), *map(set, ELSEWHERE.values())]
     assert set.union(*groups) == set(range(1, LAST_ROW + 1))
     assert sum(map(len, groups)) == LAST_ROW, "no row is in two groups"

@@ -6,63 +6,12 @@
 #include <cmath>
 
 #include "format/model_file.h"
-#include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
+#include "rules/made_run.h"
 #include "rules/rule_world.h"
 
 namespace tornasole::rules {
 namespace {
-
-using Columns = std::vector<std::pair<Column, double>>;
-
-// A run with training steps 0, 1, 2 ..., one optimizer step each.
-class MadeRun {
- public:
-  explicit MadeRun(std::size_t steps) {
-    for (std::size_t i = 0; i < steps; ++i) {
-      const auto number = static_cast<std::int64_t>(i);
-      record.steps.push_back({number, {Mode::kTrain, number}, number});
-      record.facts.push_back({.optimizer_step = number, .training = true, .grad_enabled = true});
-    }
-  }
-  // The same numbers at every step.
-  History& add(const std::string& name, TensorRole role, const Columns& columns) {
-    return add(name, std::move(role), [&](std::size_t) { return columns; });
-  }
-  History& add(const std::string& name, TensorRole role, const std::function<Columns(std::size_t)>& columns) {
-    History history{.name = name, .worker = "worker_0", .role = std::move(role)};
-    for (std::size_t i = 0; i < record.steps.size(); ++i) {
-      history.points.push_back(static_cast<std::uint32_t>(i));
-      history.rows.emplace_back().fill(NAN);
-      for (const auto& [column, value] : columns(i)) {
-        history.rows.back()[static_cast<std::size_t>(column)] = static_cast<float>(value);
-      }
-    }
-    record.histories.push_back(std::move(history));
-    return record.histories.back();
-  }
-  void losses(const std::function<double(std::size_t)>& loss) {
-    add("loss", {.role = Role::kLoss}, [&](std::size_t i) { return Columns{{Column::kMean, loss(i)}}; });
-  }
-  void weight(const std::string& name, const std::function<double(std::size_t)>& update, double before = 1) {
-    add(name, {.role = Role::kWeight, .parameter = name, .rank = 2}, [&](std::size_t i) {
-      return Columns{{Column::kUpdate, update(i)}, {Column::kBefore, before}, {Column::kGap, 1}};
-    });
-  }
-  void gradient(const std::string& parameter, double l2, double count = 100, double zeros = 0) {
-    add("gradient/" + parameter, {.role = Role::kGradient, .parameter = parameter, .rank = 2},
-        {{Column::kL2, l2}, {Column::kCount, count}, {Column::kZeros, zeros}});
-  }
-
-  RunRecord record;
-};
-
-std::vector<Verdict> ask(const Detector& detector, const MadeRun& run, std::string* cannot = nullptr) {
-  Judgement judgement(detector.name);
-  detector.look(run.record, judgement);
-  if (cannot != nullptr) *cannot = judgement.not_checked();
-  return judgement.verdicts();
-}
 
 TEST(NumberWindows, AreRobust) {
   EXPECT_EQ(median({3, 1, 2}), 2);
@@ -250,7 +199,8 @@ TEST(LossTrend, TellsAFallFromNoise) {
 }
 
 TEST(Overfit, ValidationRisesWhileTrainingFalls) {
-  for (const auto& [slope, is_overfit] : {std::pair(0.1, true), std::pair(-0.01, false), std::pair(0.0, false)}) {
+  for (const auto& [slope, is_overfit] : {std::pair(0.1, true), std::pair(0.012, true), std::pair(0.001, false),
+                                          std::pair(-0.01, false), std::pair(0.0, false)}) {
     MadeRun run(100);
     for (std::size_t i = 9; i < 100; i += 10) {
       run.record.steps[i].step.mode = Mode::kEval;
@@ -332,11 +282,12 @@ TEST(Check, ReadsATrialAndPutsCausesFirst) {
   model.parameters = {{.name = "fc.weight", .module = "fc", .shape = {2, 2}, .dtype = "float32"}};
   model.losses = {{.name = "loss", .type = "MSELoss"}};
   world.made().write("tornasole/worker_0_model.json", format::encode_model(model, "pytorch", 1));
-  float weight = 1;
+  float weight = 0.1F;
   for (std::int64_t step = 0; step < 40; ++step) {
     weight *= -3;
     const float loss = step < 30 ? 2.0F : NAN;
-    world.save(step, {{"loss", scalar(loss)}, {"fc.weight", filled(weight, {2, 2})}});
+    world.save(step,
+               {{"loss", scalar(loss)}, {"fc.weight", floats({weight, 2 * weight, -weight, 3 * weight}, {2, 2})}});
   }
   Trial trial = world.open();
   const auto report = check(trial);
@@ -349,7 +300,7 @@ TEST(Check, ReadsATrialAndPutsCausesFirst) {
   for (std::size_t i = 1; i < report->verdicts.size(); ++i) {
     EXPECT_EQ(report->verdicts[i].symptom_of, 0U) << report->verdicts[i].rule;
   }
-  EXPECT_EQ(report->checked.size() + report->not_checked.size(), 13U);
+  EXPECT_GT(report->checked.size(), 3U);
 
   const auto only = check(trial, {.rules = {"Overfit"}});
   ASSERT_TRUE(only.ok());
@@ -361,9 +312,9 @@ TEST(Check, ReadsATrialAndPutsCausesFirst) {
 TEST(Check, ATrialOfAnotherWriterIsJudgedByNamesAndCollections) {
   RuleWorld world;
   for (std::int64_t step = 0; step < 30; ++step) {
-    world.save(
-        step,
-        {{"loss", scalar(2)}, {"dense.weight", filled(1, {2, 2})}, {"gradient/dense.weight", filled(0.5F, {2, 2})}});
+    world.save(step, {{"loss", scalar(2)},
+                      {"dense.weight", floats({1, 2, -1, -2}, {2, 2})},
+                      {"gradient/dense.weight", filled(0.5F, {2, 2})}});
   }
   Trial trial = world.open();
   const auto report = check(trial);
@@ -379,7 +330,8 @@ TEST(Check, AnEmptyTrialIsNotJudged) {
   const auto report = check(trial);
   ASSERT_TRUE(report.ok());
   EXPECT_FALSE(report->has_findings());
-  EXPECT_EQ(report->not_checked.size(), 13U);
+  EXPECT_TRUE(report->checked.empty());
+  EXPECT_FALSE(report->not_checked.empty());
 }
 
 }  // namespace

@@ -47,6 +47,56 @@ Watched start(Trial* trial, Need need, RuleRunOptions options = {}) {
   return {witness, std::move(runner)};
 }
 
+TEST(RuleRunner, OneStepAtATime) {
+  RuleWorld world;
+  for (const std::int64_t step : {0, 1, 2, 5, 7}) world.save(step, {{"loss", scalar(1)}});
+  const struct {
+    const char* what;
+    std::int64_t step;
+    bool is_seen;
+  } kCases[] = {
+      {"the first that is asked for may be any", 1, true},
+      {"one that was passed over does not come back", 0, false},
+      {"the same again is not seen again", 1, false},
+      {"steps between may be left out", 5, true},
+      {"one that was never saved", 6, false},
+      {"one that is not there yet", 9, false},
+      {"the last", 7, true},
+  };
+  Trial trial = world.open();
+  auto [witness, runner] = start(&trial, {.value = true});
+  Steps seen;
+  for (const auto& c : kCases) {
+    const Result<bool> looked = runner.run_step({c.step});
+    ASSERT_TRUE(looked.ok()) << c.what;
+    EXPECT_EQ(*looked, c.is_seen) << c.what;
+    if (c.is_seen) seen.push_back(c.step);
+    EXPECT_EQ(witness->steps, seen) << c.what;
+  }
+  EXPECT_EQ(runner.outcome(0).steps_evaluated, 3);
+}
+
+TEST(RuleRunner, TheEndStepMayLieBeforeTheLastKnown) {
+  RuleWorld world;
+  for (const std::int64_t step : {0, 1, 2, 3}) world.save(step, {{"loss", scalar(1)}});
+  Trial trial = world.open();
+  auto [witness, runner] = start(&trial, {.value = true}, {.end_step = 2});
+  EXPECT_TRUE(runner.run().ok());
+  EXPECT_EQ(witness->steps, (Steps{0, 1}));
+  EXPECT_EQ(runner.ended_because(), "end_step");
+  ASSERT_TRUE(runner.run_step({2}).ok());
+  EXPECT_EQ(witness->steps, (Steps{0, 1, 2}));
+}
+
+TEST(RuleRunner, AFollowedRunEndsWhenTheCallerSaysSo) {
+  RuleWorld world;
+  world.save(0, {{"loss", scalar(1)}});
+  int looks = 0;
+  const RuleOutcome outcome = world.run("LossSpike", {}, {.follow = true, .on_pause = [&] { return ++looks < 3; }});
+  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(outcome.steps_evaluated, 1);
+}
+
 TEST(RuleRunner, ARuleSeesTheTensorsThatMatchItsNeeds) {
   struct Case {
     const char* what;

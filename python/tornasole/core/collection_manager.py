@@ -136,3 +136,17 @@ class CollectionManager:
 
     def __repr__(self) -> str:
         return f"<CollectionManager of {', '.join(self.collections)}>"
+
+
+def collection_manager_of(framework: str, collection_class: type[Collection] = Collection):
+    """What a framework calls ``CollectionManager``: a function that makes one, with ``load`` and ``load_from_string``."""
+
+    def make(create_default: bool = True) -> CollectionManager:
+        """The collections of a hook: the built-in ones, or none."""
+        return CollectionManager.for_framework(framework, "", collection_class) if create_default else CollectionManager()
+
+    make.load = lambda filename: CollectionManager.load(filename, collection_class)  # type: ignore[attr-defined]
+    make.load_from_string = lambda text: CollectionManager.load_from_string(  # type: ignore[attr-defined]
+        text, collection_class
+    )
+    return make

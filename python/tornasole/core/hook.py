@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from typing import Any
 
 from tornasole import _engine
@@ -37,6 +38,11 @@ class BaseHook:
     ``keep_steps``, ``flight_recorder_steps``, ``flight_recorder_bytes``, ``flight_recorder_raw``, ``derived``,
     ``capture_functional``, ``stable_names``.
 
+    ``rules`` run inside the training, on a thread of low priority: names of built-in rules, or what
+    :mod:`tornasole.rules.configs` makes. The hook saves what they need besides. When a condition is met first, a warning
+    is logged and the tensors it is about are saved whole for ``rule_detail_steps`` (3) steps; ``on_rule(name, finding)``
+    is called each time, on that thread. They look at new steps at most every ``rule_poll`` (0.5) seconds.
+
     A new hook is the one that ``get_hook()`` returns. It belongs to the process that built it: in a forked child it
     does nothing, and a pickled or copied hook is an empty object.
     """
@@ -47,6 +53,7 @@ class BaseHook:
 
     _engine_hook: Any = None  # stays so in a copy, which captures nothing
     _is_automatic = False  # made without the script asking for it
+    _rules: Any = None  # that run inside the training
     prepared_collections = False
     logger = property(lambda self: get_logger())
 
@@ -76,6 +83,7 @@ class BaseHook:
         options["framework"] = self._framework
         options["framework_version"] = self._framework_version
         options["rank"], options["world_size"] = self._worker_rank
+        rules = {name: options.pop(name, None) for name in ("rules", "on_rule", "rule_poll", "rule_detail_steps")}
         schedule = form = None
         if config_file is None:
             schedule, form = self._checked_save_config(given["save_config"]), given["reduction_config"]
@@ -94,9 +102,17 @@ class BaseHook:
             self._engine_hook = _engine.Hook.open(options)
         else:
             self._engine_hook = _engine.Hook.open_file(config_file, options)
+        self._start_rules(**rules)
         self._adopt_options(schedule, form)
         self._adopt_collections()
         self._modes_seen = {ModeKeys.GLOBAL}
+
+    def _start_rules(self, rules: Any, on_rule: Any, rule_poll: float | None, rule_detail_steps: int | None) -> None:
+        if rules:
+            from tornasole.core.hook_rules import HookRules
+
+            poll, detail = (0.5 if rule_poll is None else rule_poll), (3 if rule_detail_steps is None else rule_detail_steps)
+            self._rules = HookRules(self._engine_hook, rules, on_rule, poll, detail)
 
     @staticmethod
     def _checked_save_config(save_config: Any) -> SaveConfig | None:
@@ -195,19 +211,50 @@ class BaseHook:
         self._modes_seen.add(mode)
         return engine.begin_step(mode.value)
 
+    def _begin_step_at(self, step: int) -> bool:
+        """The same with a number that the framework has for the step, as boosting rounds have one."""
+        engine = self._engine_hook
+        if engine is None or guard.disable_smdebug:
+            return False
+        if edits.count != self._seen_edits:
+            self._sync()
+        return engine.begin_step_at(engine.mode, step)
+
     def _end_step(self, partial: bool = False) -> None:
         """Ends the open step, which is then published; ``partial`` marks it as interrupted."""
         if self._engine_hook is not None:
             self._engine_hook.end_step(partial)
 
+    def _wait_until_written(self, seconds: float) -> None:
+        """Waits until what was saved can be read, so long at most. For the end of a training, not for its steps."""
+        if self._engine_hook is None or self.dry_run or (last := self.last_saved_step) is None:
+            return
+        until = time.monotonic() + seconds
+        while (report := self.report())["last_committed_step"] < last:
+            if report["dropped_steps"] or time.monotonic() > until:
+                return
+            time.sleep(0.001)
+
     def _close_engine(self) -> None:
         """Ends the run. Whatever is called afterwards is ignored."""
         if self._engine_hook is not None:
             self._engine_hook.close()
+        if self._rules is not None:
+            self._rules.stop()
 
     def _get_worker_rank(self) -> tuple[int, int]:
         """Rank of this process among the workers, and how many there are. Asked at construction and at preparation."""
         return 0, 1
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{self._get_worker_rank()[0]}"
+
+    def _get_num_workers(self) -> int:
+        return self._get_worker_rank()[1]
+
+    def _note_failure(self, where: str, error: Exception) -> None:
+        """What became of a tensor that could not be saved is told once; nothing is raised into the training."""
+        guard.handle(error, where)
 
     def _prepare_framework_collections(self) -> None:
         """For frameworks: what collections were told in terms of the framework becomes patterns and names."""
@@ -328,6 +375,10 @@ class BaseHook:
     def stop_requested(self) -> bool:
         """Somebody asked the training to stop, through ``stop_request.json`` in the trial; seen at saved steps."""
         return self._engine_hook is not None and self._engine_hook.stop_requested
+
+    def rule_runs(self) -> list[Any]:
+        """What the rules inside the training have found so far: a :class:`tornasole.rules.RuleRun` each."""
+        return [] if self._rules is None else self._rules.outcomes()
 
     def report(self) -> dict[str, Any]:
         """What capture did so far: steps due, committed and dropped, coverage of the collections, bytes, errors."""

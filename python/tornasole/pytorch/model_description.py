@@ -8,8 +8,11 @@ import torch
 from tornasole.pytorch.host_tensors import is_unmade
 
 
-def describe(captures: Iterable, losses: Iterable[Tuple[str, torch.nn.Module]], optimizers: Iterable) -> Dict[str, Any]:
-    """The description that is stored beside the trial, as the engine's ``describe_model`` takes it."""
+def describe(captures: Iterable, losses: Iterable[Tuple[str, str]], optimizers: Iterable) -> Dict[str, Any]:
+    """The description that is stored beside the trial, as the engine's ``describe_model`` takes it.
+
+    Losses are given by name and type: the class of a module, the name of a function.
+    """
     modules: List[Dict] = []
     parameters: List[Dict] = []
     inputs: List[str] = []
@@ -40,11 +43,11 @@ def describe(captures: Iterable, losses: Iterable[Tuple[str, torch.nn.Module]], 
         "losses": [
             {
                 "name": f"{name}_output_0",
-                "type": type(loss).__name__,
+                "type": type_name,
                 "predictions": [f"{name}_input_0"],
                 "labels": [f"{name}_input_1"],
             }
-            for name, loss in losses
+            for name, type_name in losses
         ],
         "inputs": inputs,
         "optimizers": [_optimizer(optimizer, names) for optimizer in optimizers],

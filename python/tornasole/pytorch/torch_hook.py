@@ -64,6 +64,7 @@ class Hook(CallbackMethods, BaseHook):
         self.has_registered_loss_module = False
         self._captures: List[weakref.ref] = []
         self._losses: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
+        self._loss_functions: List[str] = []  # of torch.nn.functional that gave a loss
         self._loss_taps: List[Attached] = []
         self._replaced_callbacks: List[ReplacedCallbacks] = []
         self._are_losses_tapped = False
@@ -71,6 +72,7 @@ class Hook(CallbackMethods, BaseHook):
         self._rescue = self._make_rescue()
         self._facts: Optional[Dict[str, Any]] = None  # of the open step; none but the usual ones
         self._copies = HostCopies()
+        self._has_pass_gradients = True  # of the open step
         self._is_asked_for_rates = False  # by a preset: learning rates and norms, whatever the collections
         self._mode_follows_training = False
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
@@ -106,6 +108,8 @@ class Hook(CallbackMethods, BaseHook):
             self._replaced_callbacks.append(ReplacedCallbacks(self, module, capture))
         self._optimizers.watch()
         self._model_changed()
+        if self._watcher is not None:
+            self._watcher.model_registered(names.root)
         self.has_registered_module = True
 
     def register_hook(self, module: torch.nn.Module) -> None:
@@ -193,9 +197,10 @@ class Hook(CallbackMethods, BaseHook):
                 if loss is not None:
                     self._tap_loss(loss)
         optimizers = self._optimizers
+        self._has_pass_gradients = torch.is_grad_enabled()
         if optimizers.scaler is None:
             self._facts = None
-            self._engine_hook.set_usual_facts(optimizers.steps, module.training, torch.is_grad_enabled())
+            self._engine_hook.set_usual_facts(optimizers.steps, module.training, self._has_pass_gradients)
         else:
             self._facts = self._usual_facts(module)
             self._add_facts(optimizers.scale_facts())
@@ -219,7 +224,9 @@ class Hook(CallbackMethods, BaseHook):
         """Once something is saved: before that the run has no directory and may not know its worker."""
         self._is_described = True
         losses = [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
-        self._engine_hook.describe_model(describe(self._live_captures(), losses, self._optimizers.known()))
+        described = [(name, type(loss).__name__) for name, loss in losses]
+        described += [(name, name) for name in self._loss_functions]
+        self._engine_hook.describe_model(describe(self._live_captures(), described, self._optimizers.known()))
 
     def _live_captures(self) -> List[ModelCapture]:
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]
@@ -258,13 +265,25 @@ class Hook(CallbackMethods, BaseHook):
         if self._watcher is not None:
             self._watcher.loss(value)
 
+    def _loss_function_called(self, name: str, inputs: Tuple[Any, ...]) -> None:
+        """A loss that is a function is about to be computed. What it is given is saved for presets alone: neither
+        ``all`` nor a pattern of the user's means it."""
+        if name not in self._loss_functions:
+            self._loss_functions.append(name)
+            self._is_described = False
+        if self._watcher is not None and self._is_step_due():
+            for i, value in enumerate(inputs):
+                if isinstance(value, torch.Tensor):
+                    self._save_or_rescue(f"{name}_input_{i}", value.detach())
+
     def _begin_for(self, module: torch.nn.Module) -> None:
         """Begins the step of a pass that is under way already."""
         for capture in self._live_captures():
             capture.before_forward(module, ())
 
     def _backward_begins(self) -> None:
-        if self._engine_hook.anything_due():
+        # A pass without gradients, of a teacher or a target network, is not what goes back.
+        if self._engine_hook.anything_due() and self._has_pass_gradients:
             captures = self._live_captures()
             roots = [root for capture in captures for root in [capture.root()] if root is not None]
             if roots and not any(root.training for root in roots):
@@ -295,9 +314,6 @@ class Hook(CallbackMethods, BaseHook):
         included = self.include_collections
         return self._is_asked_for_rates or _ON_REQUEST[0] in included or _ON_REQUEST[1] in included
 
-    def _note_failure(self, where: str, error: Exception) -> None:
-        guard.handle(error, where)
-
     # ---- steps; what is still on its way from another device belongs to the step that ends
 
     def _begin_step(self, mode: Optional[ModeKeys] = None) -> bool:
@@ -324,12 +340,6 @@ class Hook(CallbackMethods, BaseHook):
 
     def _get_worker_rank(self) -> Tuple[int, int]:
         return rank_and_size()
-
-    def _get_worker_name(self) -> str:
-        return f"worker_{rank_and_size()[0]}"
-
-    def _get_num_workers(self) -> int:
-        return rank_and_size()[1]
 
     def _tensor_name_of(self, arg: object) -> Optional[str]:
         for capture in self._live_captures():

@@ -7,12 +7,16 @@ import json
 import logging
 import math
 import os
+import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
+from tornasole import _engine
 from tornasole.analysis.utils import no_refresh
-from tornasole.exceptions import RuleEvaluationConditionMet
+from tornasole.exceptions import RuleEvaluationConditionMet, SMDebugError, SMDebugTypeError
 from tornasole.rules.action import Actions
+from tornasole.rules.need import Need
 from tornasole.rules.req_tensors import RequiredTensors
 
 # Of the violations in a report so many of the first and of the last are kept.
@@ -20,7 +24,22 @@ _KEPT_VIOLATIONS = 50
 
 
 class Rule(ABC):
-    """The base of rules. A rule of one's own is a class with :meth:`invoke_at_step`::
+    """The base of rules. A rule of one's own says what it needs, and looks at it step by step::
+
+        class WeightsExplode(Rule):
+            needs = [Need(collections="weights", stats=["abs_max"])]
+
+            def __init__(self, base_trial, threshold="10", action_str=""):
+                super().__init__(base_trial, action_str)
+                self.threshold = float(threshold)
+
+            def look_at(self, step, findings):
+                for weight in step.tensors():
+                    if weight["abs_max"] > self.threshold:
+                        findings.add(weight, weight["abs_max"], self.threshold, f"{weight.name} is too large")
+
+    The engine reads what all rules need in one pass and computes the numbers (:func:`tornasole.rules.run_rules`). A
+    rule may also read for itself, as rules of smdebug do, in :meth:`invoke_at_step`::
 
         class WeightsExplode(Rule):
             def __init__(self, base_trial, threshold="10", action_str=""):
@@ -40,6 +59,20 @@ class Rule(ABC):
     :param action_str: what happens when the condition is met: empty, or JSON (see :mod:`tornasole.rules.action`)
     :param other_trials: further trials it compares with
     """
+
+    #: What :meth:`look_at` gets to see; may be set by the constructor.
+    needs: Sequence[Need] = ()
+
+    _is_fed = False  # by the engine's pass
+    _own_runner: Any = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "look_at" in cls.__dict__ and "invoke_at_step" not in cls.__dict__:
+            cls._is_fed = True
+            cls.invoke_at_step = Rule._look_at_one_step  # type: ignore[method-assign]
+        elif "invoke_at_step" in cls.__dict__ and "_is_fed" not in cls.__dict__:
+            cls._is_fed = False
 
     def __init__(self, base_trial, action_str: str | None = "", other_trials=None) -> None:
         self.base_trial = base_trial
@@ -65,9 +98,21 @@ class Rule(ABC):
     def invoke_at_step(self, step: int) -> bool:
         """Whether the condition is met at a global step. May look at this step and earlier ones."""
 
+    def look_at(self, step, findings) -> None:
+        """Looks at one complete step at which something of :attr:`needs` was saved; called in ascending order.
+
+        :param step: ``step.tensors(need=0)`` are the tensors that match a need, each with ``name``, ``worker``,
+            ``tensor["abs_mean"]`` and so on for its statistics, ``value``, ``reductions``, ``derived(statistic)`` and
+            ``scalar``; ``step.global_step``, ``step.mode``, ``step.mode_step`` and ``step.facts()`` say which step it is
+        :param findings: ``findings.add(tensor, value, threshold, message)``: the condition is met;
+            ``findings.count_datapoint()`` and ``findings.skip(reason)`` count what was looked at, and what could not be
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no look_at")
+
     def reset(self) -> None:
         """Forgets what is kept between steps; for rules that keep something to extend."""
         self.req_tensors.clear()
+        self._own_runner = None
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of the rule, by name, with the values they have or their defaults."""
@@ -96,10 +141,43 @@ class Rule(ABC):
             is_met = self.invoke_at_step(step)
         if not is_met:
             return
-        self.report["RuleTriggered"] += 1
+        if not self._is_fed:
+            self.report["RuleTriggered"] += 1
         message, self._last_message = self._last_message, ""
         self._actions.invoke(message or f"the condition is met at step {step}", step=step)
         raise RuleEvaluationConditionMet(self.rule_name, step)
+
+    # --- fed by the engine
+
+    def _add_to(self, runner, rule: Any = None) -> None:
+        """Puts the rule into a pass of the engine."""
+        needs = list(self.needs)
+        if not all(isinstance(need, Need) for need in needs):
+            raise SMDebugTypeError(f"needs of {self.rule_name} is a list of Need, not {self.needs!r}")
+        runner.add_python(rule or self, self.rule_name, self._parameter_lines(), [need._plain() for need in needs])
+
+    def _take_outcome(self, outcome: dict[str, Any]) -> None:
+        """What a pass found becomes the report."""
+        self.report = json.loads(outcome["report"])
+        violations = self.report["Details"]["violations"]
+        self._last_message = violations[-1]["message"] if violations else ""
+
+    def _look_at_one_step(self, step: int) -> bool:
+        """invoke_at_step of a rule that is fed."""
+        if self._own_runner is None:
+            self._own_runner = _engine.RuleRunner(self.base_trial._engine, run_options(), None)
+            self._add_to(self._own_runner, weakref.proxy(self))  # the runner is ours: no circle
+        self._own_runner.run_step(step)
+        outcome = self._own_runner.outcome(0)
+        if outcome["raised"] is not None:
+            raise outcome["raised"]
+        if outcome["error"] is not None:
+            raise SMDebugError(outcome["error"])
+        self._take_outcome(outcome)
+        return bool(outcome["steps_met"]) and outcome["steps_met"][-1] == step
+
+    def _parameter_lines(self) -> str:
+        return "\n".join(f"{name}:{value}" for name, value in self.parameters().items())
 
     def note_violation(
         self, step: int, tensor: str = "", value=None, threshold=None, worker: str = "", message: str = ""
@@ -136,10 +214,18 @@ class Rule(ABC):
         """Writes the report as ``<rule name>.json`` into the directory, whole or not at all; returns its path."""
         report = dict(self.report)
         if not report["RuleParameters"]:
-            report["RuleParameters"] = "\n".join(f"{name}:{value}" for name, value in self.parameters().items())
+            report["RuleParameters"] = self._parameter_lines()
         path = os.path.join(directory, f"{self.rule_name}.json")
         write_json(path, report)
         return path
+
+
+def run_options(**given: Any) -> dict[str, Any]:
+    """Options of a pass of the engine, complete."""
+    options = dict(first_step=None, end_step=None, workers=[], first_worker_only=False, stop_when_met=False)
+    options.update(follow=False, poll_s=1.0, timeout_s=300.0)
+    options.update(given)
+    return options
 
 
 def write_json(path: str, content: Any) -> None:

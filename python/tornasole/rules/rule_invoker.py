@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass, field
 
 from tornasole.exceptions import (
     NoMoreData,
@@ -14,19 +13,11 @@ from tornasole.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from tornasole.modes import ModeKeys
 from tornasole.rules.rule import write_json
+from tornasole.rules.rule_run import RuleRun
 
 _LONGEST_ERROR = 1024
-
-
-@dataclass
-class RuleRun:
-    """What a rule did over the steps it was asked about."""
-
-    steps_evaluated: int = 0
-    steps_skipped: int = 0  # not saved, or without a tensor the rule needs
-    steps_met: list[int] = field(default_factory=list)
-    ended_because: str = ""  # "end_step", "end_of_rule" or "no more data"
 
 
 def invoke_rule(
@@ -77,10 +68,47 @@ def _write_status(rule_obj, report_dir: str, status: str, details: str = "") -> 
 
 def _run(rule_obj, start_step: int | None, end_step: int | None, raise_eval_cond: bool) -> RuleRun:
     logger = logging.getLogger("tornasole")
-    name = type(rule_obj).__name__
-    run = RuleRun()
     step = 0 if start_step is None else start_step
-    logger.info("rule %s starts at step %s", name, step)
+    logger.info("rule %s starts at step %s", rule_obj.rule_name, step)
+    if getattr(rule_obj, "_is_fed", False):
+        run = _run_in_a_pass(rule_obj, step, end_step, raise_eval_cond)
+    else:
+        run = ask_each_step(rule_obj, step, end_step, RuleRun(type(rule_obj).__name__), raise_eval_cond)
+    logger.info("rule %s ended: %s", rule_obj.rule_name, run.ended_because)
+    return run
+
+
+def _run_in_a_pass(rule_obj, start_step: int, end_step: int | None, raise_eval_cond: bool) -> RuleRun:
+    """The same for a rule that says what it needs: it is not asked about steps that have nothing of it."""
+    from tornasole.rules.rule_pass import run_rules
+
+    trial = rule_obj.base_trial
+    (run,) = run_rules(
+        [rule_obj],
+        first_step=start_step,
+        end_step=end_step,
+        stop_when_met=raise_eval_cond,
+        follow=True,
+        poll=trial._poll_interval,
+        timeout=trial._timeout,
+    )
+    if run.error is not None:
+        raise run.error
+    if raise_eval_cond and run.steps_met:
+        raise RuleEvaluationConditionMet(rule_obj.rule_name, run.steps_met[-1])
+    if run.ended_because != "end_step":
+        last = trial.last_complete_step
+        raise NoMoreData(last + 1, ModeKeys.GLOBAL, last)
+    return run
+
+
+def ask_each_step(
+    rule_obj, start_step: int | None, end_step: int | None, run: RuleRun, raise_eval_cond: bool = False
+) -> RuleRun:
+    """Asks a rule about one step after the other, and notes in ``run`` how that went."""
+    logger = logging.getLogger("tornasole")
+    name = type(rule_obj).__name__
+    step = 0 if start_step is None else start_step
     while end_step is None or step < end_step:
         try:
             rule_obj.invoke(step)
@@ -103,5 +131,4 @@ def _run(rule_obj, start_step: int | None, end_step: int | None, raise_eval_cond
             break
         step += 1
     run.ended_because = run.ended_because or "end_step"
-    logger.info("rule %s ended before step %s: %s", name, step, run.ended_because)
     return run

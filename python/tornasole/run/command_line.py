@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Dict, List, Tuple
 
-from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE
+from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS
 
 _EPILOG = """\
 The program is a script (train.py), a module (-m package), or any other command that starts Python (torchrun ...).
@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", metavar="DIR", help="where the trial goes (runs/<program>-<time>)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--config", metavar="FILE", help="a hook configuration in JSON")
-    what.add_argument("--preset", choices=["light", "standard", "full"], help="a ready-made configuration")
+    what.add_argument("--preset", choices=PRESETS, help="a ready-made configuration")
     parser.add_argument("-m", dest="is_module", action="store_true", help="PROGRAM is a module, as with python -m")
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER)
     return parser

@@ -1,6 +1,7 @@
-"""Ready-made configurations for ``tornasole run``."""
+"""Ready-made configurations for ``tornasole run``, of PyTorch."""
 
 import math
+import re
 import time
 from typing import Any, Dict, Optional
 
@@ -9,7 +10,6 @@ from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
 from tornasole.run.cost_budget import CostBudget
 
-NAMES = ("light", "standard", "full")
 BUDGET_SHARE = 0.03
 _NEVER = 10**15  # as an interval: the collection's steps are chosen while the training runs
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
@@ -17,14 +17,14 @@ _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["
 _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
 # So that rules need no whole tensors.
 _DERIVED = ("counts", "unit_activity", "across_samples", "update", "cosine_previous", "quantiles", "classes")
+# Predictions and labels, as losses are given them.
+_LOSS_INPUTS = r"([Ll]oss|cross_entropy|kl_div)_input_[01]$"
 _NON_FINITE = "non_finite"
 _GRADIENTS = ("gradient/", "optimizer_gradient/")
 
 
 def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
-    """A hook configured by a preset. ValueError for a name that is none."""
-    if name not in NAMES:
-        raise ValueError(f"{name!r} is not a preset; there are {', '.join(NAMES)}")
+    """A hook configured by a preset."""
     hook = hook_class(out_dir=out_dir, stable_names=True, capture_functional=name != "light", **_options(name))
     hook._is_asked_for_rates = True
     if name == "standard":
@@ -70,6 +70,7 @@ class StandardPreset:
         statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
         activations.include(r"_output_\d+$")
+        activations.include(_LOSS_INPUTS)
         activations.exclude(r"([Ll]oss|cross_entropy|nll|kl_div)[^.]*_output_\d+$")
         for name in _BUDGETED:
             hook.get_collection(name).reduction_config = statistics
@@ -78,6 +79,10 @@ class StandardPreset:
         watched.add_tensor_name(_NON_FINITE)  # nothing is called so: it is empty until the event
         watched.reduction_config = ReductionConfig(save_raw_tensor=True)
         watched.save_config = SaveConfig(save_interval=1)
+
+    def model_registered(self, root: str) -> None:
+        """The model has a name: its inputs are looked at like its activations."""
+        self._hook.get_collection("activations").include(rf"^{re.escape(root)}_input_\d+$")
 
     def before_step(self, mode: ModeKeys) -> None:
         """A step is about to begin. The one before is still open, and so is what is in memory of it."""

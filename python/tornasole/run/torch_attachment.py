@@ -10,17 +10,14 @@ A hook that the script builds itself is used instead, and gets the losses.
 """
 
 import functools
-import json
-import logging
-import os
 import sys
-import tempfile
 import threading
-from typing import Any, Callable, List, Optional
+import weakref
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE
+from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
 
 # Functions of torch.nn.functional whose value is a loss.
 LOSS_FUNCTIONS = (
@@ -59,6 +56,7 @@ class Attachment:
         self._search: Optional[Any] = None
         self._inside = threading.local()  # how deep in calls of modules, losses and loss functions
         self._known_losses: List[Any] = []  # grad_fn of losses of this step
+        self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
 
     # ---- finding the model
 
@@ -78,11 +76,23 @@ class Attachment:
             if not any(parameter.requires_grad for parameter in module.parameters()):
                 return
             root = _outermost(module)
-            if root is not None:
+            if root is not None and self._may_be_trained(root):
                 self._stop_search()
                 self.take(root, module)
         except Exception as error:
             self._give_up(error)
+
+    def optimizer_given(self, group: Any) -> None:
+        """Parameters that an optimizer will train."""
+        parameters = group.get("params", ()) if isinstance(group, dict) else ()
+        for parameter in [parameters] if isinstance(parameters, torch.Tensor) else parameters:
+            if isinstance(parameter, torch.Tensor):
+                self._trained[id(parameter)] = weakref.ref(parameter)
+
+    def _may_be_trained(self, root: torch.nn.Module) -> bool:
+        """Not a target network or a teacher: once there are optimizers, one of them has a part of the model."""
+        alive = {key for key, known in self._trained.items() if known() is not None}
+        return not alive or any(id(parameter) in alive for parameter in root.parameters())
 
     def take(self, root: torch.nn.Module, called: torch.nn.Module) -> None:
         """Registers the model, with the script's hook if it has one, else with one made for it."""
@@ -112,7 +122,7 @@ class Attachment:
     def _give_up(self, error: Exception) -> None:
         self.is_off = True
         self._stop_search()
-        print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+        tell_nothing_is_captured(error)
 
     # ---- losses
 
@@ -144,6 +154,10 @@ class Attachment:
         """A loss of ``torch.nn.functional``: recorded under the function's name, unless another loss called it."""
         if not self.is_recording() or self._depth():
             return function(*arguments, **keywords)
+        try:
+            self.hook._loss_function_called(name, arguments[:2])
+        except Exception as error:
+            self._give_up(error)
         self._inside.depth = 1
         try:
             value = function(*arguments, **keywords)
@@ -209,43 +223,15 @@ def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
 
 
 def make_hook():
-    """A hook from the configuration or preset the environment names; None, and told, if it cannot be made."""
-    from tornasole.core.logger import get_logger
+    """A hook from the configuration or preset the environment names."""
     from tornasole.pytorch.torch_hook import Hook
 
-    out = os.environ.get(OUT_VARIABLE) or None
-    preset = os.environ.get(PRESET_VARIABLE)
-    if preset:
+    def of_preset(name: str, out: Optional[str]):
         from tornasole.run.presets import make_preset_hook
 
-        hook = make_preset_hook(Hook, preset, out)
-    else:
-        hook = _hook_from_file(Hook, out)
-    hook._is_automatic = True
-    for handler in get_logger().handlers:
-        if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
-            # What the program prints is all there is on its standard output.
-            get_logger().removeHandler(handler)
-            told = logging.StreamHandler(sys.stderr)
-            told.setFormatter(logging.Formatter("tornasole: %(levelname)s: %(message)s"))
-            told.setLevel(max(handler.level, logging.WARNING))
-            get_logger().addHandler(told)
-    print(f"tornasole: capturing into {hook.out_dir}", file=sys.stderr)
-    return hook
+        return make_preset_hook(Hook, name, out)
 
-
-def _hook_from_file(hook_class, out: Optional[str]):
-    """A hook from the configuration file of the environment, writing to ``out`` if that is given."""
-    if out is None:
-        return hook_class.create_from_json_file()
-    path = next(filter(None, map(os.environ.get, CONFIG_VARIABLES)))
-    with open(path, encoding="utf-8-sig") as file:
-        settings = json.load(file)
-    settings["LocalPath"] = out
-    with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="tornasole-", encoding="utf-8") as file:
-        json.dump(settings, file)
-        file.flush()
-        return hook_class.create_from_json_file(file.name)
+    return make_automatic_hook(Hook, of_preset)
 
 
 _attachment: Optional[Attachment] = None
@@ -270,6 +256,16 @@ def attach() -> Attachment:
         function = getattr(functional, name, None)
         if function is not None:
             setattr(functional, name, _recorded(attachment, function, name))
+    add_param_group = torch.optim.Optimizer.add_param_group
+
+    @functools.wraps(add_param_group)
+    def add_and_tell(self, param_group):
+        result = add_param_group(self, param_group)
+        if attachment.hook is None:
+            attachment.optimizer_given(param_group)
+        return result
+
+    torch.optim.Optimizer.add_param_group = add_and_tell
     backward = torch.Tensor.backward
 
     @functools.wraps(backward)

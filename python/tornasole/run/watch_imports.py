@@ -15,7 +15,13 @@ def _attach_torch() -> None:
     attach()
 
 
-_ATTACHMENTS: Dict[str, Callable[[], None]] = {"torch": _attach_torch}
+def _attach_boost() -> None:
+    from tornasole.run.boost_attachment import attach
+
+    attach()
+
+
+_ATTACHMENTS: Dict[str, Callable[[], None]] = {"torch": _attach_torch, "xgboost": _attach_boost}
 
 
 class _Loader(importlib.abc.Loader):
@@ -34,7 +40,9 @@ class _Loader(importlib.abc.Loader):
         try:
             self._attach()
         except Exception as error:
-            print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+            from tornasole.run.automatic_hook import tell_nothing_is_captured
+
+            tell_nothing_is_captured(error)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -324,6 +324,30 @@ class Trial:
             if timeout is not None:
                 self._engine.set_waiting(self._timeout, self._poll_interval)
 
+    # --- What values cannot tell ----------------------------------------------------------------------------------
+
+    def model_description(self, worker: str | None = None) -> dict[str, Any] | None:
+        """What a worker said of its model; of the first worker that said anything, if none is given. None: nothing.
+
+        ``modules`` (path: ``class``, ``parent``, ``call_order`` or None before the first call, ``training``),
+        ``parameters`` (name: ``module``, ``shape``, ``dtype``, ``requires_grad``, ``tied``), ``losses`` (list of
+        ``name``, ``class``, ``predictions``, ``labels``), ``inputs`` (names), ``optimizers`` (list of ``class``,
+        ``hyperparameters``, ``groups`` of parameter names), ``bounds`` (tensor: lowest and highest value that is
+        expected), ``data`` (evaluation set: role), ``framework``, ``versions``, ``device``, ``world_size``.
+        """
+        self.maybe_refresh()
+        return self._engine.model_description(worker or "")
+
+    def step_facts(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[str, Any]:
+        """What is known of a step besides its tensors; of the first worker that has the step, if none is given.
+
+        Among ``optimizer_step`` (optimizer steps taken before this step began), ``training`` (the model's flag),
+        ``grad_enabled``, ``backward_in_eval`` (a backward pass ran in evaluation mode) and ``grad_scale`` (of an
+        active loss scaler), those that were recorded: nothing for a step that is not known, and for runs of smdebug.
+        """
+        self.maybe_refresh()
+        return self._engine.step_facts(step_number(step), mode_number(mode), worker or "")
+
     # --- Collections ----------------------------------------------------------------------------------------------
 
     def collections(self) -> dict[str, Any]:

@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
+#include <span>
 
 #include "base/errors.h"
 #include "base/utf8.h"
@@ -17,11 +18,14 @@ namespace rules {
 namespace {
 
 // In the order in which they are asked and listed.
-const std::array<const Detector*, 13>& detectors() {
-  static const std::array<const Detector*, 13> all = {
-      &kCheckNonFinite, &kCheckLearningRate, &kCheckSilentOptimizer, &kCheckMissingZeroGrad, &kCheckVanishingGradient,
-      &kCheckDeadRelu,  &kCheckSaturation,   &kCheckFrozenLayers,    &kCheckConstantOutput,  &kCheckLossTrend,
-      &kCheckOverfit,   &kCheckInputRange,   &kCheckTrainEval,
+std::span<const Detector* const> detectors() {
+  static const Detector* const all[] = {
+      &kCheckInputRange,        &kCheckClassImbalance, &kCheckLossInput,       &kCheckPoorStart,
+      &kCheckInitialLoss,       &kCheckTrainEval,      &kCheckReplicas,        &kCheckShards,
+      &kCheckNonFinite,         &kCheckLearningRate,   &kCheckSilentOptimizer, &kCheckMissingZeroGrad,
+      &kCheckVanishingGradient, &kCheckDeadRelu,       &kCheckSaturation,      &kCheckFrozenLayers,
+      &kCheckConstantOutput,    &kCheckLossTrend,      &kCheckLossSpike,       &kCheckOscillation,
+      &kCheckOverfit,           &kCheckConfusion,      &kCheckFeatures,
   };
   return all;
 }
@@ -54,9 +58,24 @@ std::vector<Verdict> chain(std::vector<Found> found) {
     }
     found[i].verdict.symptom_of = cause;
   }
+  // Each cause, then what follows from it.
+  std::vector<std::size_t> order;
+  const std::function<void(std::optional<std::size_t>)> list = [&](std::optional<std::size_t> cause) {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i].verdict.symptom_of != cause) continue;
+      order.push_back(i);
+      list(i);
+    }
+  };
+  list(std::nullopt);
+  std::vector<std::size_t> place(found.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   std::vector<Verdict> verdicts;
   verdicts.reserve(found.size());
-  for (Found& one : found) verdicts.push_back(std::move(one.verdict));
+  for (const std::size_t i : order) {
+    verdicts.push_back(std::move(found[i].verdict));
+    if (auto& cause = verdicts.back().symptom_of) cause = place[*cause];
+  }
   return verdicts;
 }
 

@@ -1,4 +1,5 @@
-// InputRange: inputs that nobody scaled. TrainEvalMismatch: the model is in the wrong mode.
+// InputRange: inputs that nobody scaled. TrainEvalMismatch: the model is in the wrong mode. LossActivationMismatch:
+// what goes into the loss is not what it takes.
 
 #include <fmt/format.h>
 
@@ -28,7 +29,9 @@ void look_at_inputs(const RunRecord& run, Judgement& judgement) {
     const bool is_raw_bytes = low >= 0 && high > 100 && high <= 255.5 && mean > 5;
     const bool is_large = deviation > 50 || std::fabs(mean) > 50;
     const bool is_off = std::fabs(mean) > 20 * deviation;
-    if (!is_raw_bytes && !is_large && !is_off) continue;
+    const double spread = median(run.series(*input, Column::kUnitSpread).values);
+    const bool is_uneven = spread > 100 && std::max(std::fabs(low), std::fabs(high)) > 50;
+    if (!is_raw_bytes && !is_large && !is_off && !is_uneven) continue;
     const Series means = run.series(*input, Column::kMean);
     judgement.add({.severity = Severity::kWarning,
                    .first_step = means.steps.front(),
@@ -39,6 +42,7 @@ void look_at_inputs(const RunRecord& run, Judgement& judgement) {
                    .message = fmt::format("{} runs from {:.4g} to {:.4g} (mean {:.4g}, deviation {:.3g}): {}.",
                                           input->name, low, high, mean, deviation,
                                           is_raw_bytes ? "raw bytes of images"
+                                          : is_uneven  ? "columns that were not scaled beside others that were"
                                           : is_large   ? "inputs that were not scaled"
                                                        : "inputs that are not centred"),
                    .causes = {"inputs are fed as they come from the file"},
@@ -98,8 +102,124 @@ void look_at_modes(const RunRecord& run, Judgement& judgement) {
   }
 }
 
+struct Range {
+  double low = 0, high = 0, mean = 0;
+  double units = 0;
+};
+// Over all steps that train; nothing if fewer than three are known.
+std::optional<Range> range_of(const RunRecord& run, const History& history) {
+  std::vector<double> means;
+  Range range{.low = INFINITY, .high = -INFINITY};
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (run.steps[history.points[i]].step.mode != run.training_mode()) continue;
+    if (!std::isfinite(history.at(Column::kMin, i)) || !std::isfinite(history.at(Column::kMax, i))) continue;
+    range.low = std::min(range.low, history.at(Column::kMin, i));
+    range.high = std::max(range.high, history.at(Column::kMax, i));
+    range.units = history.at(Column::kUnits, i);
+    means.push_back(history.at(Column::kMean, i));
+  }
+  if (means.size() < 3) return std::nullopt;
+  range.mean = median(std::move(means));
+  return range;
+}
+
+// Whether a layer of this class gives what goes into the loss: they have the same numbers.
+bool comes_from(const RunRecord& run, const History& predictions, std::string_view layer_class) {
+  for (const History* output : run.of_role(Role::kLayerOutput)) {
+    if (output->role.layer_class.find(layer_class) == std::string::npos || output->size() == 0) continue;
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      const auto at = std::ranges::lower_bound(output->points, predictions.points[i]);
+      if (at == output->points.end() || *at != predictions.points[i]) continue;
+      const auto row = static_cast<std::size_t>(at - output->points.begin());
+      if (output->at(Column::kL2, row) == predictions.at(Column::kL2, i)) return true;
+    }
+  }
+  return false;
+}
+
+void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
+  bool has_any = false;
+  for (const History* predictions : run.of_role(Role::kPredictions)) {
+    const std::string& loss = predictions->role.loss_class;
+    const std::optional<Range> range = range_of(run, *predictions);
+    if (loss.empty() || !range) continue;
+    has_any = true;
+    const bool is_share = range->low >= 0 && range->high <= 1.0001;
+    const bool takes_scores = is_about_classes(loss) && !loss.starts_with("nll");
+    std::string what;
+    if (takes_scores && is_share && range->units > 1 && std::fabs(range->mean * range->units - 1) < 1e-3) {
+      what = "takes scores and is given probabilities: a softmax is applied twice";
+    } else if (loss.starts_with("nll") && is_share) {
+      what = "takes logarithms of probabilities and is given probabilities";
+    } else if (loss.find("logits") != std::string::npos && is_share && comes_from(run, *predictions, "sigmoid")) {
+      what = "takes scores and is given the output of a sigmoid: it is applied twice";
+    }
+    if (what.empty()) continue;
+    judgement.add({.severity = Severity::kWarning,
+                   .first_step = run.steps[predictions->points.front()].global_step,
+                   .last_step = run.steps[predictions->points.back()].global_step,
+                   .mode = run.training_mode(),
+                   .tensors = {predictions->name},
+                   .value = range->high,
+                   .threshold = 1,
+                   .message = fmt::format("The loss ({}) {}.", loss, what),
+                   .causes = {"the model ends with an activation that the loss holds already"},
+                   .advice = {"give the loss the output of the last layer without its activation"},
+                   .evidence = evidence_of("largest of " + predictions->name, run.series(*predictions, Column::kMax))});
+    return;
+  }
+  if (!has_any) judgement.cannot("needs what goes into the loss at three steps or more (min, max, mean)");
+}
+
+void look_at_features(const RunRecord& run, Judgement& judgement) {
+  constexpr double kMostShare = 0.9;
+  constexpr std::size_t kLeastFeatures = 4;
+  constexpr std::size_t kLeastRounds = 5;
+  const std::vector<const History*> features = run.of_role(Role::kImportance);
+  if (features.empty()) {
+    judgement.cannot("needs the importance of features (collection feature_importance)");
+    return;
+  }
+  // The first trees of every model use few features.
+  const History* first = nullptr;
+  double share = 0;
+  for (const History* feature : features) {
+    const Series shares = run.series(*feature, Column::kMean);
+    if (shares.size() < kLeastRounds) continue;
+    const std::vector<double> late(shares.values.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
+                                   shares.values.end());
+    if (const double usual = median(late); usual > share) {
+      share = usual;
+      first = feature;
+    }
+  }
+  if (first == nullptr || features.size() < kLeastFeatures || !(share > kMostShare)) return;
+  const Series shares = run.series(*first, Column::kMean);
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = shares.steps.front(),
+       .last_step = shares.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {first->name},
+       .value = share,
+       .threshold = kMostShare,
+       .message = fmt::format("{} has {:.0f} % of the gain of {} features.", first->name, 100 * share, features.size()),
+       .causes = {"the feature holds the answer: it is computed from the label, or known only afterwards",
+                  "the other features say nothing"},
+       .advice = {"check how the feature comes about", "train once without it"},
+       .evidence = evidence_of(first->name, shares)});
+}
+
 }  // namespace
 
+const Detector kCheckFeatures = {.name = "FeatureImportanceOverweight",
+                                 .question = "Does more than one feature count?",
+                                 .depth = 0,
+                                 .look = look_at_features};
+const Detector kCheckLossInput = {.name = "LossActivationMismatch",
+                                  .question = "Does the loss get what it takes?",
+                                  .depth = 0,
+                                  .look = look_at_loss_input};
 const Detector kCheckInputRange = {
     .name = "InputRange", .question = "Are inputs scaled and centred?", .depth = 0, .look = look_at_inputs};
 const Detector kCheckTrainEval = {

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 
 namespace tornasole::rules {
@@ -46,17 +47,6 @@ Steps relative_steps(const RunRecord& run) {
     steps.median.values.push_back(median(std::move(ratios)));
   }
   return steps;
-}
-
-// Whether the loss is no better at the end than at the start, or broke.
-bool has_loss_suffered(const RunRecord& run) {
-  const Series losses = run.losses(run.training_mode());
-  if (losses.size() < 2) return false;
-  const std::size_t window = std::max<std::size_t>(1, losses.size() / 10);
-  const double first = losses.values.front();
-  const std::vector<double> last(losses.values.end() - static_cast<std::ptrdiff_t>(window), losses.values.end());
-  if (std::ranges::any_of(last, [](double value) { return !std::isfinite(value); })) return true;
-  return median(last) >= first - 0.02 * std::fabs(first);
 }
 
 void look(const RunRecord& run, Judgement& judgement) {

@@ -1,5 +1,5 @@
-// The loss of the training, as a series of windows: LossNotDecreasing, LossDivergence. Overfit: validation rises from
-// its best while training goes on falling.
+// The loss of the training, as a series of windows: LossNotDecreasing, LossDivergence, Plateau. Overfit: validation
+// rises from its best while training goes on falling.
 //
 // Mini-batch losses change direction at every other step in every healthy run: means of windows are compared, and only
 // what exceeds the noise of a mean counts.
@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 
 namespace tornasole::rules {
@@ -29,6 +30,30 @@ std::vector<std::string> loss_names(const RunRecord& run) {
   std::vector<std::string> names;
   for (const History* loss : run.of_role(Role::kLoss)) names.push_back(loss->name);
   return names;
+}
+
+// It fell, but to where a constant answer would be: the second half lies at the level of a guess.
+void look_at_level(const WindowMeans& windows, const Series& losses, double trivial, Verdict verdict,
+                   Judgement& judgement) {
+  constexpr double kNear = 0.03;
+  const std::size_t half = windows.means.size() / 2;
+  const bool is_guessing =
+      std::ranges::all_of(windows.means.begin() + static_cast<std::ptrdiff_t>(half), windows.means.end(),
+                          [&](double level) { return level > (1 - kNear) * trivial; });
+  if (!is_guessing || !(trivial > 0) || 4 * windows.noise > kNear * trivial) return;
+  verdict.rule = "Plateau";
+  verdict.severity = Severity::kWarning;
+  verdict.first_step = losses.steps[half * windows.length];
+  verdict.value = windows.means.back();
+  verdict.threshold = trivial;
+  verdict.message =
+      fmt::format("The training loss stays at {:.4g}: answering the same for every sample would cost {:.4g}.",
+                  windows.means.back(), trivial);
+  verdict.causes = {"the model ignores its inputs: dead or saturated units, gradients that do not arrive",
+                    "the learning rate is far too low or too high", "labels do not belong to their inputs"};
+  verdict.advice = {"overfit a single batch first: its loss must go to nothing",
+                    "change the learning rate by factors of 10"};
+  judgement.add(std::move(verdict));
 }
 
 void look_at_trend(const RunRecord& run, Judgement& judgement) {
@@ -74,8 +99,14 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   }
   // Several losses with optimizers of their own, as in adversarial training, need not fall.
   if (run.optimizers > 1) return;
+  const std::optional<double> trivial = trivial_loss(run);
   const double needed = std::max(4 * windows.noise, kLeastFall * scale);
-  if (fall > needed) return;
+  if (fall > needed) {
+    if (trivial) look_at_level(windows, losses, *trivial, common, judgement);
+    return;
+  }
+  // A run that goes on with what has been learned before has little left to win.
+  if (trivial && *lowest < 0.5 * *trivial) return;
   if (4 * windows.noise > kMostNoise * scale) return;  // nobody could tell a fall from the noise
   // A loss that is next to nothing has nowhere to go.
   if (scale < 1e-6) return;
@@ -95,8 +126,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   judgement.add(std::move(verdict));
 }
 
-// Means over uninterrupted runs of evaluation steps.
+// Means over uninterrupted runs of evaluation steps. Boosting evaluates at every step.
 Series evaluation_means(const RunRecord& run, Mode mode) {
+  if (!run.of_role(Role::kValidationLoss).empty()) return run.losses(run.training_mode(), Role::kValidationLoss);
   const Series losses = run.losses(mode);
   Series means;
   std::vector<double> open;
@@ -140,7 +172,7 @@ void look_at_validation(const RunRecord& run, Judgement& judgement) {
     differences.push_back(validation.values[i] - validation.values[i - 1]);
   const double noise = robust_deviation(differences) / std::sqrt(2.0);
   const double rise = last - *best;
-  if (!(rise > std::max(0.1 * std::fabs(*best), 3 * noise))) return;
+  if (!(rise > 3 * noise)) return;
   // Training went on falling since.
   std::vector<double> before;
   std::vector<double> after;
@@ -152,6 +184,9 @@ void look_at_validation(const RunRecord& run, Judgement& judgement) {
   const double then = mean(std::span(before).last(std::min(window, before.size())));
   const double now = mean(std::span(after).last(window));
   if (!(now < then)) return;
+  // A small rise counts where the training set is learned and validation is hardly better than at its start.
+  const bool is_by_heart = now < 0.3 * last && last > 0.3 * validation.values.front() && rise > 0.03 * std::fabs(*best);
+  if (!(rise > 0.1 * std::fabs(*best)) && !is_by_heart) return;
   judgement.add(
       {.severity = Severity::kWarning,
        .first_step = validation.steps[best_at + 1],

@@ -106,6 +106,13 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("change of " + shown->name, updates)});
 }
 
+// Whether the layer a weight belongs to was used: something of its output was saved.
+bool has_run(const RunRecord& run, const History& weight) {
+  return !weight.role.layer.empty() && std::ranges::any_of(run.histories, [&](const History& history) {
+    return history.role.role == Role::kLayerOutput && history.role.layer == weight.role.layer;
+  });
+}
+
 std::string gradient_of(const RunRecord& run, const History& weight) {
   if (has_gradient(run, weight.name)) return "non-zero";
   const bool is_saved =
@@ -133,14 +140,18 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   std::vector<std::string> names;
   std::string gradients;
   bool is_left_out = false;
+  bool is_cut_off = false;
   for (const History* weight : frozen) {
     names.push_back(weight->name);
+    is_cut_off = is_cut_off || (run.optimized.contains(weight->name) && has_run(run, *weight));
     if (gradients.empty()) gradients = gradient_of(run, *weight);
     is_left_out = is_left_out || (!run.optimized.empty() && !run.optimized.contains(weight->name));
   }
   const Series updates = run.series(*frozen.front(), Column::kUpdate);
-  // Without a gradient a layer may simply not be used, which is the user's business.
-  const Severity severity = gradients == "absent" && !is_left_out ? Severity::kInfo : Severity::kWarning;
+  // Without a gradient a layer may simply not be used, which is the user's business; one that runs, and that an
+  // optimizer is to train, is cut off from the loss.
+  const bool is_unused = gradients == "absent" && !is_left_out && !is_cut_off;
+  const Severity severity = is_unused ? Severity::kInfo : Severity::kWarning;
   std::vector<std::string> causes;
   if (is_left_out) causes.emplace_back("the optimizer does not have these parameters");
   if (gradients == "zero")

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 
 namespace tornasole::rules {
@@ -59,15 +60,6 @@ std::vector<Layer> layers_of(const RunRecord& run) {
     layers.push_back({gradient, median(std::move(sizes)), movement_of(run, gradient->role.parameter)});
   }
   return layers;
-}
-
-// Whether the loss of the training falls by more than its noise.
-bool is_loss_falling(const RunRecord& run) {
-  const Series losses = run.losses(run.training_mode());
-  const WindowMeans windows = window_means(losses.values, 10, 3);
-  if (windows.means.size() < 2) return false;
-  const double fall = windows.means.front() - *std::ranges::min_element(windows.means);
-  return fall > std::max(4 * windows.noise, 0.02 * std::fabs(windows.means.front()));
 }
 
 void look(const RunRecord& run, Judgement& judgement) {

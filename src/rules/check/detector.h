@@ -58,6 +58,16 @@ extern const Detector kCheckLossTrend;
 extern const Detector kCheckOverfit;
 extern const Detector kCheckInputRange;
 extern const Detector kCheckTrainEval;
+extern const Detector kCheckLossInput;
+extern const Detector kCheckFeatures;
+extern const Detector kCheckPoorStart;
+extern const Detector kCheckInitialLoss;
+extern const Detector kCheckClassImbalance;
+extern const Detector kCheckConfusion;
+extern const Detector kCheckLossSpike;
+extern const Detector kCheckOscillation;
+extern const Detector kCheckReplicas;
+extern const Detector kCheckShards;
 
 // "Net_fc1.weight and 3 more".
 std::string names_text(const std::vector<std::string>& names, std::size_t shown = 1);

@@ -6,13 +6,16 @@
 
 #include "reduce/derived.h"
 #include "reduce/reduce.h"
+#include "rules/check/number_windows.h"
 
 namespace tornasole::rules {
 namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kKeptActivity = 8;
-constexpr std::size_t kNeeds = 7;
+constexpr std::size_t kKeptPairs = 64;
+constexpr std::int64_t kMostClasses = 256;
+constexpr std::size_t kNeeds = 9;
 
 // What rules want of every tensor; more is computed from values where there are any.
 constexpr StatSet kStats = {Stat::kMean, Stat::kStd, Stat::kMin, Stat::kMax, Stat::kAbsMean, Stat::kL2};
@@ -93,16 +96,50 @@ void note_across(const Tensor* across, Row* row) {
   if (!is(across, DType::kFloat32, 3) || across->element_count() % 3 != 0) return;
   const auto numbers = elements<float>(*across);
   const std::size_t units = numbers.size() / 3;
+  set(row, Column::kUnits, static_cast<double>(units));
   double variance = 0;
   double square = 0;
+  std::vector<double> sizes(units);
   for (std::size_t u = 0; u < units; ++u) {
     const double mean = numbers[u];
     variance += std::max(0.0, static_cast<double>(numbers[units + u]) - mean * mean);
     square += numbers[units + u];
+    sizes[u] = std::sqrt(static_cast<double>(numbers[units + u]));
   }
+  const double largest = units == 0 ? 0 : *std::ranges::max_element(sizes);
+  if (const double usual = median(std::move(sizes)); usual > 0) set(row, Column::kUnitSpread, largest / usual);
   if (square > 0) set(row, Column::kSampleVariance, variance / square);
   const double count = (*row)[static_cast<std::size_t>(Column::kCount)];
   if (count > 0) set(row, Column::kSamples, count / static_cast<double>(units));
+}
+
+void note_labels(const Tensor* counts, std::vector<std::int64_t>* pooled) {
+  if (!is(counts, DType::kInt64, 1) || counts->shape().rank() != 1) return;
+  const auto numbers = elements<std::int64_t>(*counts);
+  if (pooled->size() < numbers.size()) pooled->resize(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) (*pooled)[i] += numbers[i];
+}
+
+void note_pairs(const Tensor* pairs, std::uint32_t point, std::vector<ClassPairs>* kept) {
+  if (!is(pairs, DType::kInt64, 1) || pairs->shape().rank() != 2 || pairs->shape()[0] > kMostClasses) return;
+  const auto numbers = elements<std::int64_t>(*pairs);
+  if (kept->size() == kKeptPairs) kept->erase(kept->begin());
+  kept->push_back(
+      {point, static_cast<std::size_t>(pairs->shape()[0]), std::vector<std::int64_t>(numbers.begin(), numbers.end())});
+}
+
+// Rows that start equal stay equal: the units they belong to learn the same.
+void note_equal_units(const Tensor& value, Row* row) {
+  const Shape& shape = value.shape();
+  if (shape.rank() < 2 || shape[0] < 2 || value.bytes().empty()) return;
+  const auto rows = static_cast<std::size_t>(shape[0]);
+  const std::size_t bytes = value.bytes().size() / rows;
+  const auto text = [&](std::size_t r) {
+    return std::string_view(reinterpret_cast<const char*>(value.bytes().data()) + r * bytes, bytes);
+  };
+  std::set<std::string_view> distinct;
+  for (std::size_t r = 0; r < rows; ++r) distinct.insert(text(r));
+  set(row, Column::kEqualUnits, 1 - static_cast<double>(distinct.size()) / static_cast<double>(rows));
 }
 
 // The derivative of a bounded activation, averaged over its elements and relative to its largest value, by its output:
@@ -129,6 +166,12 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
+bool is_about_classes(std::string_view loss_class) noexcept {
+  if (loss_class.starts_with("b") || loss_class.find("bce") != std::string_view::npos) return false;  // binary_...
+  return loss_class.find("crossentropy") != std::string_view::npos ||
+         loss_class.find("cross_entropy") != std::string_view::npos || loss_class.starts_with("nll");
+}
+
 Recorder::Recorder(const Trial& trial) : trial_(trial), roles_(std::make_unique<RoleFinder>(trial)) {
   if (const ModelDescription* model = roles_->model()) {
     for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
@@ -149,8 +192,13 @@ std::vector<Need> Recorder::needs() const {
   const auto is_update_stored = [this](std::string_view name) {
     return trial_.has_tensor("derived/update/" + std::string(name));
   };
+  const auto of_a_loss = of({Role::kPredictions, Role::kLabels});
+  const auto are_classes_stored = [this](std::string_view name) {
+    return trial_.has_tensor("derived/classes/" + std::string(name));
+  };
   return {
-      {.choose = of({Role::kLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric}),
+      {.choose = of({Role::kLoss, Role::kValidationLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric,
+                     Role::kImportance}),
        .stats = kStats,
        .derived = {"counts"}},
       {.choose = [=](std::string_view name) { return parameters(name) && is_update_stored(name); },
@@ -163,12 +211,17 @@ std::vector<Need> Recorder::needs() const {
       {.choose = of({Role::kGradient, Role::kOptimizerGradient}),
        .stats = kStats,
        .derived = {"counts", "cosine_previous"}},
-      {.choose = of({Role::kLayerInput, Role::kLayerOutput, Role::kPredictions}),
+      {.choose = of({Role::kLayerInput, Role::kLayerOutput}),
        .stats = kStats,
        .derived = {"counts", "unit_activity", "across_samples"}},
-      {.choose = of({Role::kOther, Role::kOptimizerState, Role::kLabels}),
-       .reductions_without_value = true,
-       .derived = {"counts"}},
+      {.choose = [=](std::string_view name) { return of_a_loss(name) && are_classes_stored(name); },
+       .stats = kStats,
+       .derived = {"counts", "across_samples", "classes"}},
+      {.choose = [=](std::string_view name) { return of_a_loss(name) && !are_classes_stored(name); },
+       .stats = kStats,
+       .value = true,
+       .derived = {"counts", "across_samples", "classes"}},
+      {.choose = of({Role::kOther, Role::kOptimizerState}), .reductions_without_value = true, .derived = {"counts"}},
       {.choose = of({Role::kModelInput}), .stats = kStats, .derived = {"counts", "across_samples", "quantiles"}},
   };
 }
@@ -201,6 +254,7 @@ void Recorder::note_update(History& history, const StepTensor& tensor, Row* row)
   if (tensor.value == nullptr || tensor.value->dtype() == DType::kString) return;
   const auto place = static_cast<std::size_t>(&history - record_.histories.data());
   const auto now = static_cast<std::uint32_t>(record_.steps.size() - 1);
+  if (history.rows.empty() && history.role.role == Role::kWeight) note_equal_units(*tensor.value, row);
   const Kept before = std::exchange(previous_[place], Kept{tensor.value, now});
   if (before.value == nullptr || knows(*row, Column::kUpdate)) return;
   const StepPoint& then = record_.steps[before.point];
@@ -237,11 +291,38 @@ void Recorder::look_at(const StepView& step, Findings& /*findings*/) {
     note_activity(tensor->derived_statistic("unit_activity"), &row, &history.unit_activity);
     note_across(tensor->derived_statistic("across_samples"), &row);
     note_update(history, *tensor, &row);
+    const Tensor* classes = tensor->derived_statistic("classes");
+    if (history.role.role == Role::kPredictions) {
+      const std::optional<Tensor> made = pair_values(*tensor, history.role, tensors);
+      note_pairs(made ? &*made : classes, point, &history.class_pairs);
+    }
+    if (history.role.role == Role::kLabels && step.mode() == record_.training_mode()) {
+      note_labels(classes, &history.label_counts);
+    }
     if (is_bounded(history.role)) set(&row, Column::kSaturated, 1 - mean_derivative(history.role, row));
     if (tensor->shape) history.shape = tensor->shape;
     history.points.push_back(point);
     history.rows.push_back(row);
   }
+}
+
+// What the hook would have stored as classes: predictions, whose scores lie along axis 1, beside the labels of the same
+// loss. Nothing if a value is missing or the loss is not about classes.
+std::optional<Tensor> Recorder::pair_values(const StepTensor& predictions, const TensorRole& role,
+                                            std::span<const StepTensor* const> tensors) const {
+  if (predictions.value == nullptr || predictions.value->shape().rank() < 2 || !is_about_classes(role.loss_class)) {
+    return std::nullopt;
+  }
+  for (const StepTensor* labels : tensors) {
+    if (labels->value == nullptr || labels->worker != predictions.worker) continue;
+    const TensorRole other = roles_->role_of(labels->name);
+    if (other.role != Role::kLabels || other.loss_class != role.loss_class) continue;
+    const auto chosen = reduce::predicted_classes(view_of(*predictions.value), 1);
+    if (!chosen.ok()) return std::nullopt;
+    auto pairs = reduce::class_pairs(view_of(*labels->value), view_of(*chosen));
+    return pairs.ok() ? std::optional(std::move(*pairs)) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 Series RunRecord::series(const History& history, Column column, std::optional<Mode> mode) const {
@@ -274,9 +355,9 @@ const History* RunRecord::find(std::string_view name) const noexcept {
   return found == histories.end() ? nullptr : &*found;
 }
 
-Series RunRecord::losses(Mode mode) const {
+Series RunRecord::losses(Mode mode, Role role) const {
   std::map<std::uint32_t, std::pair<double, int>> sums;  // point -> sum, count
-  for (const History* history : of_role(Role::kLoss)) {
+  for (const History* history : of_role(role)) {
     for (std::size_t i = 0; i < history->size(); ++i) {
       if (steps[history->points[i]].step.mode != mode) continue;
       auto& [sum, count] = sums[history->points[i]];
@@ -291,6 +372,11 @@ Series RunRecord::losses(Mode mode) const {
     series.values.push_back(total.first / total.second);
   }
   return series;
+}
+
+std::string RunRecord::loss_class() const {
+  const std::vector<const History*> losses = of_role(Role::kLoss);
+  return losses.size() == 1 ? losses.front()->role.loss_class : std::string();
 }
 
 Mode RunRecord::training_mode() const noexcept {

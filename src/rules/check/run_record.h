@@ -50,13 +50,23 @@ enum class Column : std::uint8_t {
   kSampleVariance,  // variance over the samples, relative to the mean square, averaged over units
   kSaturated,       // of a bounded activation: what its mean derivative is short of the largest, as a share
   kSamples,         // elements per unit
+  kUnits,           //
+  kUnitSpread,      // the largest root mean square of a unit over the median one
+  kEqualUnits,      // share of the rows of a weight that another row equals, where its value is known
 };
-inline constexpr std::size_t kColumnCount = static_cast<std::size_t>(Column::kSamples) + 1;
+inline constexpr std::size_t kColumnCount = static_cast<std::size_t>(Column::kEqualUnits) + 1;
 
 struct StepPoint {
   std::int64_t global_step = 0;
   ModeStep step = {};
   std::int64_t optimizer_step = -1;  // taken before the step began; -1 if nobody said
+};
+
+// How often labels (rows) and predictions (columns) came together at one step.
+struct ClassPairs {
+  std::uint32_t point = 0;
+  std::size_t classes = 0;
+  std::vector<std::int64_t> counts = {};  // classes x classes
 };
 
 // One tensor of one worker.
@@ -69,6 +79,8 @@ struct History {
   std::vector<std::array<float, kColumnCount>> rows = {};  // one per point
   // Pooled over the last steps: for each unit, the share of samples above zero.
   std::vector<std::vector<float>> unit_activity = {};
+  std::vector<std::int64_t> label_counts = {};  // of labels: by class, over all steps that train
+  std::vector<ClassPairs> class_pairs = {};     // of predictions: at the last steps
 
   std::size_t size() const noexcept { return points.size(); }
   double at(Column column, std::size_t row) const noexcept { return rows[row][static_cast<std::size_t>(column)]; }
@@ -97,10 +109,15 @@ struct RunRecord {
   const History* find(std::string_view name) const noexcept;
   // The loss, one number per step of a mode: the mean over the tensors that are losses. Tensors of several elements
   // count with their mean.
-  Series losses(Mode mode) const;
+  Series losses(Mode mode, Role role = Role::kLoss) const;
+  // The class of the one loss that trains, in lower case; empty if there are several or it is not known.
+  std::string loss_class() const;
   // The mode that trains: TRAIN where there is any, else the one without a name.
   Mode training_mode() const noexcept;
 };
+
+// Whether a loss compares scores of several classes with a label: cross entropy and negative log likelihood.
+bool is_about_classes(std::string_view loss_class) noexcept;
 
 // Takes notes; finds nothing.
 class Recorder final : public Rule {
@@ -113,6 +130,8 @@ class Recorder final : public Rule {
 
  private:
   History& history_of(const StepTensor& tensor, const Trial& trial);
+  std::optional<Tensor> pair_values(const StepTensor& predictions, const TensorRole& role,
+                                    std::span<const StepTensor* const> tensors) const;
   void note_update(History& history, const StepTensor& tensor, std::array<float, kColumnCount>* row);
 
   const Trial& trial_;

@@ -63,11 +63,17 @@ RoleFinder::RoleFinder(const Trial& trial) {
     parameters_[parameter.name] = {&parameter, order++};
   }
   for (const ModelDescription::Loss& loss : model_->losses) {
-    losses_.insert(loss.name);
-    labels_.insert(loss.labels.begin(), loss.labels.end());
-    predictions_.insert(loss.predictions.begin(), loss.predictions.end());
+    const auto add = [&](const std::string& name, Role role) {
+      of_losses_[name] = {.role = role, .loss_class = lower(loss.type)};
+    };
+    add(loss.name, Role::kLoss);
+    for (const std::string& name : loss.labels) add(name, Role::kLabels);
+    for (const std::string& name : loss.predictions) add(name, Role::kPredictions);
   }
   inputs_.insert(model_->inputs.begin(), model_->inputs.end());
+  for (const auto& [set, role] : model_->data) {
+    if (role == "train") training_data_ = lower(set);
+  }
 }
 
 bool RoleFinder::is_in(std::string_view collection, std::string_view name) const {
@@ -86,6 +92,7 @@ TensorRole RoleFinder::parameter_role(std::string_view parameter) const {
   role.layer = facts.module;
   role.order = found->second.order;
   role.rank = static_cast<std::int64_t>(facts.shape.size());
+  role.shape = Shape(facts.shape);
   role.requires_grad = facts.requires_grad;
   if (role.rank < 2) role.role = Role::kBias;
   if (const auto layer = layers_.find(facts.module); layer != layers_.end()) role.layer_class = layer->second.type;
@@ -116,6 +123,29 @@ TensorRole RoleFinder::layer_role(std::string_view name) const {
   return role;
 }
 
+// Boosting evaluates all its data sets at every step: "<data set>-<metric>".
+bool RoleFinder::is_of_training_data(std::string_view name) const {
+  const std::size_t dash = name.find('-');
+  if (dash == std::string_view::npos || !layers_.empty()) return true;
+  const std::string set = lower(name.substr(0, dash));
+  return training_data_.empty() ? set.find("train") != std::string::npos : set == training_data_;
+}
+
+// Without a description: "<loss>_input_0" are predictions and "<loss>_input_1" labels, where the name is that of a
+// loss.
+TensorRole RoleFinder::loss_role(std::string_view name) const {
+  if (const auto known = of_losses_.find(name); known != of_losses_.end()) return known->second;
+  const auto tensor = parse_layer_tensor(name);
+  const std::string type = tensor ? lower(tensor->path) : std::string();
+  const bool is_loss_name = type.ends_with("loss") || type.ends_with("cross_entropy");
+  if (is_in("losses", name) && !is_of_training_data(name)) return {.role = Role::kValidationLoss};
+  if (is_in("losses", name)) return {.role = Role::kLoss, .loss_class = is_loss_name ? type : std::string()};
+  if (model_ != nullptr || !is_loss_name || !tensor->is_input) return {};
+  const bool is_first = name.ends_with("_0");
+  if (!is_first && !name.ends_with("_1")) return {};
+  return {.role = is_first ? Role::kPredictions : Role::kLabels, .loss_class = type};
+}
+
 TensorRole RoleFinder::role_of(std::string_view name) const {
   if (name.starts_with("derived/")) return {};
   for (const auto& [prefix, kind] : {std::pair("gradient/", Role::kGradient), std::pair("gradients/", Role::kGradient),
@@ -133,14 +163,15 @@ TensorRole RoleFinder::role_of(std::string_view name) const {
     return role;
   }
   if (name.starts_with("scalar/learning_rate")) return {.role = Role::kLearningRate};
+  if (name.starts_with("feature_importance/total_gain/")) return {.role = Role::kImportance};
   if (name == "scalar/grad_norm") return {.role = Role::kGradNorm};
   if (parameters_.contains(name)) return parameter_role(name);
-  if (losses_.contains(name)) return {.role = Role::kLoss};
-  if (labels_.contains(name) || name == "labels" || is_in("labels", name)) return {.role = Role::kLabels};
-  if (inputs_.contains(name) || is_in("inputs", name)) return {.role = Role::kModelInput};
-  if (is_in("losses", name)) return {.role = Role::kLoss};
+  if (inputs_.contains(name)) return {.role = Role::kModelInput};
+  if (TensorRole role = loss_role(name); role.role != Role::kOther) return role;
+  if (name == "labels" || is_in("labels", name)) return {.role = Role::kLabels};
+  if (is_in("inputs", name)) return {.role = Role::kModelInput};
   if (is_in("metrics", name)) return {.role = Role::kMetric};
-  if (predictions_.contains(name) || name == "predictions" || is_in("predictions", name)) {
+  if (name == "predictions" || is_in("predictions", name)) {
     TensorRole role = layer_role(name);
     role.role = Role::kPredictions;
     return role;

@@ -27,6 +27,7 @@ enum class Role : std::uint8_t {
   kOptimizerGradient,  // as the optimizer saw it
   kOptimizerState,
   kLoss,
+  kValidationLoss,  // of a data set that does not train, where one step has both
   kModelInput,
   kLabels,
   kPredictions,
@@ -35,6 +36,7 @@ enum class Role : std::uint8_t {
   kLearningRate,
   kGradNorm,
   kMetric,
+  kImportance,  // of a feature: its share of the gain
 };
 
 struct TensorRole {
@@ -44,6 +46,8 @@ struct TensorRole {
   std::string layer_class = {};  // in lower case: "linear", "relu", "batchnorm2d"; of a function: its name
   std::int64_t order = -1;       // of the layer among all layers, as far as it is known
   std::int64_t rank = -1;        // of the parameter
+  Shape shape = {};              // of the parameter, where the description says it
+  std::string loss_class = {};   // of a loss and of what goes into it, in lower case: "crossentropyloss", "mse_loss"
   bool requires_grad = true;
 };
 
@@ -65,13 +69,17 @@ class RoleFinder {
   };
   TensorRole parameter_role(std::string_view parameter) const;
   TensorRole layer_role(std::string_view name) const;
+  TensorRole loss_role(std::string_view name) const;
+  bool is_of_training_data(std::string_view name) const;
   bool is_in(std::string_view collection, std::string_view name) const;
 
   const ModelDescription* model_ = nullptr;
   std::map<std::string, Layer, std::less<>> layers_;
   std::map<std::string, ParameterFacts, std::less<>> parameters_;
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> collections_;
-  std::set<std::string, std::less<>> losses_, labels_, predictions_, inputs_;
+  std::map<std::string, TensorRole, std::less<>> of_losses_;  // losses and what goes into them
+  std::set<std::string, std::less<>> inputs_;
+  std::string training_data_;  // name of the evaluation set that trains, where boosting says it
 };
 
 }  // namespace tornasole::rules

@@ -1,5 +1,6 @@
 """Every Python snippet of the documents runs, in the order of its page, in a directory of its own."""
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -10,12 +11,19 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# Pages about a framework run in its own environment: the tests of the framework ask for them.
+FRAMEWORKS = ("jax", "mxnet", "xgboost")
 
 
-def pages():
+def needs(snippets):
+    return {name for name in FRAMEWORKS if re.search(rf"^import {name}\b", "\n".join(snippets), re.MULTILINE)}
+
+
+def pages(of=None):
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         snippets = FENCE.findall(path.read_text())
-        if snippets:
+        missing = {name for name in needs(snippets) if importlib.util.find_spec(name) is None}
+        if snippets and not missing and (of is None or of in needs(snippets)):
             yield pytest.param(snippets, id=str(path.relative_to(ROOT)))
 
 

@@ -1,0 +1,59 @@
+"""The hook of a program that has none: what the attachments to all frameworks share."""
+
+import json
+import logging
+import os
+import sys
+import tempfile
+from typing import Callable, Optional
+
+from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS
+
+
+def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[str]], object]):
+    """A hook from the configuration or the preset that the environment names.
+
+    ``make_preset_hook(name, out_dir)`` makes the one of a preset. ValueError for a name that is no preset; whatever
+    else is wrong with a configuration is raised as the hook raises it.
+    """
+    out = os.environ.get(OUT_VARIABLE) or None
+    preset = os.environ.get(PRESET_VARIABLE)
+    if preset and preset not in PRESETS:
+        raise ValueError(f"{preset!r} is not a preset; there are {', '.join(PRESETS)}")
+    hook = make_preset_hook(preset, out) if preset else _hook_from_file(hook_class, out)
+    hook._is_automatic = True
+    _log_to_stderr()
+    print(f"tornasole: capturing into {hook.out_dir}", file=sys.stderr)
+    return hook
+
+
+def tell_nothing_is_captured(error: Exception) -> None:
+    """Says why a program runs without capture; the program itself goes on."""
+    print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _log_to_stderr() -> None:
+    """What the program prints is all there is on its standard output."""
+    from tornasole.core.logger import get_logger
+
+    for handler in get_logger().handlers:
+        if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
+            get_logger().removeHandler(handler)
+            told = logging.StreamHandler(sys.stderr)
+            told.setFormatter(logging.Formatter("tornasole: %(levelname)s: %(message)s"))
+            told.setLevel(max(handler.level, logging.WARNING))
+            get_logger().addHandler(told)
+
+
+def _hook_from_file(hook_class, out: Optional[str]):
+    """A hook from the configuration file of the environment, writing to ``out`` if that is given."""
+    if out is None:
+        return hook_class.create_from_json_file()
+    path = next(filter(None, map(os.environ.get, CONFIG_VARIABLES)))
+    with open(path, encoding="utf-8-sig") as file:
+        settings = json.load(file)
+    settings["LocalPath"] = out
+    with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="tornasole-", encoding="utf-8") as file:
+        json.dump(settings, file)
+        file.flush()
+        return hook_class.create_from_json_file(file.name)

@@ -1,0 +1,132 @@
+"""Attaches a hook to a program that trains with XGBoost and has none.
+
+``xgboost.train``, which the scikit-learn interface calls too, and ``xgboost.cv`` get one more callback, made at the
+first training. What it is not told by XGBoost it takes from the arguments: the hyperparameters, the training data, and
+the last evaluation set that is not the training data. A hook that the script builds itself is used instead, and stays
+as the script made it.
+"""
+
+import functools
+import inspect
+import sys
+from typing import Any, Callable, Dict, Optional
+
+import xgboost
+from xgboost import training
+
+from tornasole import SaveConfig
+from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+
+_EVERY_ROUND = SaveConfig(save_interval=1)
+_NOW_AND_THEN = SaveConfig(save_interval=10)
+_AT_FIRST = SaveConfig(save_interval=10**15)
+# Collections of a preset besides the metrics, with the rounds they are saved in.
+_COLLECTIONS: Dict[str, Dict[str, SaveConfig]] = {
+    "light": {"losses": _EVERY_ROUND},
+    "standard": {
+        "losses": _EVERY_ROUND,
+        "hyperparameters": _AT_FIRST,
+        **dict.fromkeys(("feature_importance", "trees", "predictions", "labels"), _NOW_AND_THEN),
+    },
+    "full": {"metrics": _EVERY_ROUND, "losses": _EVERY_ROUND},
+}
+
+
+def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
+    """A hook configured by a preset: metrics in every round, and besides them what the preset says."""
+    schedule = SaveConfig(save_interval=100, save_steps=list(range(10))) if name == "full" else _EVERY_ROUND
+    collections = _COLLECTIONS[name]
+    hook = hook_class(
+        out_dir=out_dir, save_config=schedule, save_all=name == "full", include_collections=list(collections)
+    )
+    for collection, rounds in collections.items():
+        hook.get_collection(collection).save_config = rounds
+    return hook
+
+
+class Attachment:
+    """The state of one attached process."""
+
+    def __init__(self) -> None:
+        self._hook: Any = None
+        self._is_off = False
+
+    def callbacks_of(self, bound: Dict[str, Any]) -> Optional[list]:
+        """The callbacks of a training with these arguments, and the hook; None if nothing is to be changed."""
+        from tornasole.core.singleton_utils import current_hook
+        from tornasole.xgboost.boost_hook import Hook
+
+        callbacks = list(bound.get("callbacks") or ())
+        if self._is_off or any(isinstance(callback, Hook) for callback in callbacks):
+            return None
+        if self._hook is None:
+            made_by_script = current_hook()
+            if made_by_script is not None and not isinstance(made_by_script, Hook):
+                self._is_off = True
+                return None
+            self._hook = made_by_script or make_automatic_hook(
+                Hook, lambda preset, out: make_preset_hook(Hook, preset, out)
+            )
+        if self._hook._is_automatic:
+            self._hand_over(bound)
+        return [*callbacks, self._hook]
+
+    def _hand_over(self, bound: Dict[str, Any]) -> None:
+        """What XGBoost does not tell its callbacks."""
+        dtrain = bound.get("dtrain")
+        others = [matrix for matrix, _ in bound.get("evals") or () if matrix is not dtrain]
+        rounds = {"num_boost_round": bound["num_boost_round"]} if "num_boost_round" in bound else {}
+        self._hook.hyperparameters = {**dict(bound.get("params") or {}), **rounds}
+        self._hook.train_data = dtrain
+        self._hook.validation_data = others[-1] if others else dtrain
+
+    def release(self) -> None:
+        """The training is over: its data is the program's alone."""
+        if self._hook is not None and self._hook._is_automatic:
+            self._hook.train_data = self._hook.validation_data = None
+
+    def give_up(self, error: Exception) -> None:
+        """Nothing is captured from now on, and it is said why."""
+        self._is_off = True
+        tell_nothing_is_captured(error)
+
+
+def _captured(attachment: Attachment, function: Callable) -> Callable:
+    names = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def training_function(*arguments, **options):
+        callbacks = None
+        try:
+            callbacks = attachment.callbacks_of({**dict(zip(names, arguments)), **options})
+        except Exception as error:
+            attachment.give_up(error)
+        if callbacks is None:
+            return function(*arguments, **options)
+        place = names.index("callbacks")
+        if place < len(arguments):  # as older versions of XGBoost allow
+            arguments = (*arguments[:place], callbacks, *arguments[place + 1 :])
+        else:
+            options["callbacks"] = callbacks
+        try:
+            return function(*arguments, **options)
+        finally:
+            attachment.release()
+
+    return training_function
+
+
+_attachment: Optional[Attachment] = None
+
+
+def attach() -> Attachment:
+    """Attaches to XGBoost, once."""
+    global _attachment
+    if _attachment is None:
+        _attachment = Attachment()
+        for name in ("train", "cv"):
+            captured = _captured(_attachment, getattr(training, name))
+            for module in (training, xgboost, sys.modules.get("xgboost.sklearn")):
+                if hasattr(module, name):
+                    setattr(module, name, captured)
+    return _attachment

@@ -1,0 +1,130 @@
+// ClassImbalance: one class is much rarer than another. Confusion: a class that is never predicted.
+//
+// About classifiers alone: tokens of a language are as rare as they are. An untrained model predicts anything, so
+// predictions are judged late, pooled over the last steps that were saved.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "rules/check/detector.h"
+
+namespace tornasole::rules {
+namespace {
+
+constexpr double kImbalance = 10;
+constexpr std::size_t kMostClasses = 100;
+constexpr double kLeastSamples = 100;
+constexpr double kSamplesPerClass = 20;
+
+// Labels of a classifier: one per sample.
+const History* class_labels(const RunRecord& run) {
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    const std::size_t classes = labels->label_counts.size();
+    if (classes >= 2 && classes <= kMostClasses && is_about_classes(labels->role.loss_class)) return labels;
+  }
+  return nullptr;
+}
+
+bool reads_tokens(const RunRecord& run) {
+  return std::ranges::any_of(run.layer_classes,
+                             [](const std::string& type) { return type.find("embedding") != std::string::npos; });
+}
+
+void look_at_labels(const RunRecord& run, Judgement& judgement) {
+  const History* labels = class_labels(run);
+  if (labels == nullptr) {
+    judgement.cannot("needs the labels of a loss over classes (statistic classes, or their values)");
+    return;
+  }
+  const std::vector<std::int64_t>& counts = labels->label_counts;
+  const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+  if (total < kLeastSamples || (reads_tokens(run) && counts.size() > 20)) return;
+  const auto largest = std::ranges::max_element(counts);
+  const auto smallest = std::ranges::min_element(counts);
+  // What a rare class could be by chance counts in its favour.
+  const auto rare = static_cast<double>(*smallest);
+  const double ratio = static_cast<double>(*largest) / (rare + 3 * std::sqrt(rare) + 1);
+  if (!(ratio > kImbalance)) return;
+  const auto& points = labels->points;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = run.steps[points.front()].global_step,
+       .last_step = run.steps[points.back()].global_step,
+       .mode = run.training_mode(),
+       .tensors = {labels->name},
+       .value = static_cast<double>(*largest) / std::max(1.0, rare),
+       .threshold = kImbalance,
+       .message = fmt::format("Class {} has {} of {:.0f} labels that were seen, class {} has {}.",
+                              largest - counts.begin(), *largest, total, smallest - counts.begin(), *smallest),
+       .causes = {"the data holds few samples of some classes", "the sampler leaves classes out"},
+       .advice = {"weight the loss by class, or draw rare classes more often",
+                  "judge the model class by class, not by its accuracy"}});
+}
+
+void look_at_pairs(const RunRecord& run, Judgement& judgement) {
+  const History* scores = nullptr;
+  for (const History* predictions : run.of_role(Role::kPredictions)) {
+    if (!predictions->class_pairs.empty() && predictions->class_pairs.back().classes <= kMostClasses)
+      scores = predictions;
+  }
+  if (scores == nullptr || reads_tokens(run)) {
+    judgement.cannot("needs predictions and labels of a classifier (statistic classes, or their values)");
+    return;
+  }
+  // The last third of the run.
+  const std::uint32_t late = static_cast<std::uint32_t>(run.steps.size() * 2 / 3);
+  std::size_t classes = 0;
+  for (const ClassPairs& pairs : scores->class_pairs) classes = std::max(classes, pairs.classes);
+  std::vector<std::int64_t> labelled(classes);
+  std::vector<std::int64_t> predicted(classes);
+  std::vector<std::int64_t> right(classes);
+  std::optional<std::uint32_t> first;
+  for (const ClassPairs& pairs : scores->class_pairs) {
+    if (pairs.point < late) continue;
+    if (!first) first = pairs.point;
+    for (std::size_t row = 0; row < pairs.classes; ++row) {
+      for (std::size_t column = 0; column < pairs.classes; ++column) {
+        const std::int64_t count = pairs.counts[row * pairs.classes + column];
+        labelled[row] += count;
+        predicted[column] += count;
+        if (row == column) right[row] += count;
+      }
+    }
+  }
+  const auto total = static_cast<double>(std::accumulate(labelled.begin(), labelled.end(), std::int64_t{0}));
+  if (!first || total < std::max(kLeastSamples, kSamplesPerClass * static_cast<double>(classes))) {
+    judgement.cannot("too few predictions were saved in the last third of the run");
+    return;
+  }
+  std::vector<std::string> never;
+  for (std::size_t k = 0; k < classes; ++k) {
+    if (static_cast<double>(labelled[k]) >= kSamplesPerClass && predicted[k] == 0)
+      never.push_back(fmt::format("{}", k));
+  }
+  if (never.empty()) return;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = run.steps[*first].global_step,
+       .last_step = run.steps[scores->points.back()].global_step,
+       .mode = run.training_mode(),
+       .tensors = {scores->name},
+       .value = static_cast<double>(never.size()),
+       .threshold = 0,
+       .message = fmt::format("Of {} classes, {} {} never predicted in the last {:.0f} samples: class {}.", classes,
+                              never.size(), never.size() == 1 ? "is" : "are", total, names_text(never, 5)),
+       .causes = {"the labels are unbalanced", "the model has collapsed to few answers",
+                  "the learning rate is too high or too low to learn the class"},
+       .advice = {"look at the labels of the class", "weight the loss by class"}});
+}
+
+}  // namespace
+
+const Detector kCheckClassImbalance = {
+    .name = "ClassImbalance", .question = "Are classes balanced?", .depth = 0, .look = look_at_labels};
+const Detector kCheckConfusion = {
+    .name = "Confusion", .question = "Is every class predicted?", .depth = 6, .look = look_at_pairs};
+
+}  // namespace tornasole::rules

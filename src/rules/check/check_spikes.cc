@@ -1,0 +1,170 @@
+// LossSpike: the loss jumps, and the training does not recover. OscillatingLoss: it goes up and down and gets nowhere.
+//
+// Mini-batches scatter: a jump is measured on a logarithmic scale against the scatter before it, and what the training
+// gets over is merely noted. Where the learning rate rises (restarts) the loss may rise too.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+constexpr std::size_t kLeastBefore = 20;
+constexpr std::size_t kMostBefore = 128;
+constexpr double kDeviations = 6;
+constexpr double kFactor = 3;        // of the level before
+constexpr double kLeftFactor = 1.5;  // of the level before, at the end
+
+std::string first_loss(const RunRecord& run) {
+  const auto losses = run.of_role(Role::kLoss);
+  return losses.empty() ? "loss" : losses.front()->name;
+}
+
+std::vector<double> logs(std::vector<double>::const_iterator begin, std::vector<double>::const_iterator end) {
+  std::vector<double> result;
+  for (; begin != end; ++begin) {
+    if (*begin > 0) result.push_back(std::log(*begin));
+  }
+  return result;
+}
+
+void look_for_spikes(const RunRecord& run, Judgement& judgement) {
+  const Series losses = run.losses(run.training_mode());
+  const std::vector<double>& values = losses.values;
+  if (values.size() < 2 * kLeastBefore) {
+    judgement.cannot(
+        fmt::format("needs the training loss at {} steps or more; there are {}", 2 * kLeastBefore, values.size()));
+    return;
+  }
+  if (std::ranges::any_of(values, [](double value) { return value <= 0; })) return;  // no scale
+  const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
+  const std::size_t tail = std::max<std::size_t>(5, values.size() / 10);
+  const double end_level = median(logs(at(values.size() - tail), values.end()));
+  std::size_t spikes = 0;
+  for (std::size_t i = kLeastBefore; i + tail < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    const std::vector<double> before = logs(at(i - std::min(i, kMostBefore)), at(i));
+    const double level = median(before);
+    const double deviation = std::max(0.02, robust_deviation(before));
+    const double jump = std::log(values[i]) - level;
+    if (!(jump > std::max(kDeviations * deviation, std::log(kFactor)))) continue;
+    ++spikes;
+    const bool is_left = end_level - level > std::max(3 * deviation, std::log(kLeftFactor));
+    // Beside what was won so far, a loss near zero that doubles is nothing.
+    const double won = values.front() - std::exp(level);
+    const bool matters = std::exp(end_level) - std::exp(level) > 0.1 * std::max(won, 0.0);
+    if (!is_left || !matters) continue;
+    judgement.add(
+        {.severity = Severity::kWarning,
+         .first_step = losses.steps[i],
+         .last_step = losses.steps.back(),
+         .mode = run.training_mode(),
+         .tensors = {first_loss(run)},
+         .value = values[i],
+         .threshold = std::exp(level + std::max(kDeviations * deviation, std::log(kFactor))),
+         .message = fmt::format("The loss jumped from {:.3g} to {:.3g} at step {} and has not come back: it is "
+                                "{:.3g} at the end.",
+                                std::exp(level), values[i], losses.steps[i], std::exp(end_level)),
+         .causes = {"a batch of bad data", "gradients are not clipped", "the learning rate is too high"},
+         .advice = {"look at the batch of that step", "clip gradients",
+                    "go on from a checkpoint before the jump and leave the batch out"},
+         .evidence = evidence_of(first_loss(run), losses)});
+    return;
+  }
+  if (spikes == 0) return;
+  judgement.add({.severity = Severity::kInfo,
+                 .first_step = losses.steps.front(),
+                 .last_step = losses.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = {first_loss(run)},
+                 .value = static_cast<double>(spikes),
+                 .threshold = 0,
+                 .message = fmt::format("The loss jumped {} {} and came back.", spikes, spikes == 1 ? "time" : "times"),
+                 .causes = {"a batch of unusual data"},
+                 .advice = {"clip gradients if it happens often"},
+                 .evidence = evidence_of(first_loss(run), losses)});
+}
+
+// A schedule that starts anew lets the loss rise on purpose.
+bool does_rate_rise(const RunRecord& run) {
+  for (const History* rate : run.of_role(Role::kLearningRate)) {
+    const Series series = run.series(*rate, Column::kMean);
+    for (std::size_t i = series.size() / 4 + 1; i < series.size(); ++i) {
+      if (series.values[i] > 1.3 * series.values[i - 1] || series.values[i] > 1.3 * series.values[series.size() / 4]) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void look_for_swings(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastLosses = 60;
+  constexpr std::size_t kWindows = 25;
+  constexpr std::size_t kLeastTurns = 4;
+  const Series losses = run.losses(run.training_mode());
+  const WindowMeans windows = window_means(losses.values, kWindows, 3);
+  if (losses.size() < kLeastLosses || windows.means.size() < 2) {
+    judgement.cannot(
+        fmt::format("needs the training loss at {} steps or more; there are {}", kLeastLosses, losses.size()));
+    return;
+  }
+  if (!std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); })) return;
+  if (run.optimizers > 1 || does_rate_rise(run)) return;
+  const double scale = std::fabs(median(windows.means));
+  const double least = std::max(6 * windows.noise, 0.2 * scale);
+  // Turning points: how often the loss went by `least` in one direction after it had gone so in the other.
+  std::size_t turns = 0;
+  int direction = 0;
+  double low = windows.means.front();
+  double high = low;
+  for (const double value : windows.means) {
+    if (direction >= 0) {
+      high = std::max(high, value);
+      if (high - value > least) {
+        turns += direction > 0 ? 1U : 0U;
+        direction = -1;
+        low = value;
+      }
+    }
+    if (direction <= 0) {
+      low = std::min(low, value);
+      if (value - low > least) {
+        turns += direction < 0 ? 1U : 0U;
+        direction = 1;
+        high = value;
+      }
+    }
+  }
+  const std::size_t third = windows.means.size() * 2 / 3;
+  const double late =
+      median(std::vector<double>(windows.means.begin() + static_cast<std::ptrdiff_t>(third), windows.means.end()));
+  const bool is_stuck = late > 0.7 * std::min(losses.values.front(), windows.means.front());
+  if (turns < kLeastTurns || !is_stuck) return;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = losses.steps.front(),
+       .last_step = losses.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {first_loss(run)},
+       .value = static_cast<double>(turns),
+       .threshold = static_cast<double>(kLeastTurns),
+       .message = fmt::format("The loss goes up and down by {:.3g} or more ({} turns) and gets nowhere.", least, turns),
+       .causes = {"the learning rate or the momentum is too high"},
+       .advice = {"divide the learning rate by 10", "lower the momentum"},
+       .evidence = evidence_of(first_loss(run), losses)});
+}
+
+}  // namespace
+
+const Detector kCheckLossSpike = {
+    .name = "LossSpike", .question = "Does the loss jump and stay up?", .depth = 4, .look = look_for_spikes};
+const Detector kCheckOscillation = {
+    .name = "OscillatingLoss", .question = "Does the loss swing?", .depth = 5, .look = look_for_swings};
+
+}  // namespace tornasole::rules

@@ -1,0 +1,189 @@
+// PoorWeightInitialization: weights that start where no training can begin well. InitialLoss: a loss that starts far
+// above that of a guess.
+//
+// Branches, heads and biases that start at zero are healthy, and so is a scale that the training copes with: what is
+// equal from unit to unit never is, and a scale is judged by what the loss does.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+// The deviation of a weight times the root of its fan-in: about 0.6 to 1.4 for the usual ways to start.
+constexpr double kLargeGain = 5;
+constexpr double kSmallGain = 0.03;
+constexpr double kHugeLoss = 4;
+
+struct Start {
+  const History* weight = nullptr;
+  std::int64_t step = 0;
+  double gain = NAN;
+  bool is_zero = false, is_constant = false, has_equal_units = false;
+};
+
+double fan_in(const History& weight) {
+  const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
+  if (shape.rank() < 2 || shape[0] <= 0) return NAN;
+  return static_cast<double>(shape.element_count()) / static_cast<double>(shape[0]);
+}
+
+std::vector<Start> starts_of(const RunRecord& run) {
+  std::vector<Start> starts;
+  for (const History* weight : run.of_role(Role::kWeight)) {
+    if (!weight->role.requires_grad || weight->size() == 0 || run.steps[weight->points[0]].optimizer_step > 0) continue;
+    const double mean = weight->at(Column::kMean, 0);
+    const double deviation = weight->at(Column::kStd, 0);
+    if (std::isnan(mean) || std::isnan(deviation)) continue;
+    Start start{.weight = weight, .step = run.steps[weight->points[0]].global_step};
+    start.is_constant = deviation <= 1e-6 * std::fabs(mean);
+    start.is_zero = start.is_constant && mean == 0;
+    start.has_equal_units = weight->at(Column::kEqualUnits, 0) > 0.5;
+    // Rows of an embedding are looked up, not added up.
+    if (weight->role.layer_class.find("embedding") == std::string::npos)
+      start.gain = deviation * std::sqrt(fan_in(*weight));
+    starts.push_back(start);
+  }
+  return starts;
+}
+
+Verdict verdict_of(const RunRecord& run, const std::vector<const Start*>& found, std::string message) {
+  std::vector<std::string> names;
+  for (const Start* start : found) names.push_back(start->weight->name);
+  const Series losses = run.losses(run.training_mode());
+  return {.severity = Severity::kWarning,
+          .first_step = found.front()->step,
+          .last_step = found.front()->step,
+          .mode = run.training_mode(),
+          .tensors = std::move(names),
+          .message = std::move(message),
+          .evidence = evidence_of("loss", losses)};
+}
+
+std::vector<std::string> names_of(const std::vector<const Start*>& found) {
+  std::vector<std::string> names;
+  for (const Start* start : found) names.push_back(start->weight->name);
+  return names;
+}
+
+bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, Judgement& judgement) {
+  std::vector<const Start*> alike;
+  std::vector<const Start*> zero;
+  for (const Start& start : starts) {
+    if (start.is_zero) zero.push_back(&start);
+    if (!start.is_zero && (start.is_constant || start.has_equal_units)) alike.push_back(&start);
+  }
+  const bool is_all_zero = starts.size() > 1 && zero.size() == starts.size();
+  if (is_all_zero) alike = zero;
+  if (alike.empty()) return false;
+  Verdict verdict = verdict_of(run, alike,
+                               fmt::format("{} {} with {}: the units of a layer compute the same and learn the same.",
+                                           names_text(names_of(alike), 2), alike.size() == 1 ? "starts" : "start",
+                                           is_all_zero ? "nothing but zeros" : "equal weights for every unit"));
+  verdict.severity = Severity::kError;
+  verdict.causes = {"weights were set to one number instead of being drawn at random"};
+  verdict.advice = {"draw weights at random (He or Glorot scaling); only biases and last layers may start at zero"};
+  judgement.add(std::move(verdict));
+  return true;
+}
+
+void look_at_scale(const RunRecord& run, const std::vector<Start>& starts, Judgement& judgement) {
+  std::vector<const Start*> large;
+  std::vector<const Start*> small;
+  for (const Start& start : starts) {
+    if (start.gain > kLargeGain) large.push_back(&start);
+    if (!start.is_zero && start.gain < kSmallGain) small.push_back(&start);
+  }
+  const Series losses = run.losses(run.training_mode());
+  const std::optional<double> trivial = trivial_loss(run);
+  const bool starts_high = trivial && !losses.empty() && losses.values.front() > kHugeLoss * *trivial + 1;
+  const bool is_harmed = has_loss_suffered(run) || !is_loss_falling(run);
+  if (!large.empty() && (is_harmed || starts_high)) {
+    const Start& worst = **std::ranges::max_element(large, {}, &Start::gain);
+    Verdict verdict = verdict_of(
+        run, large,
+        fmt::format("{} {} far too large: the outputs of {} are about {:.2g} times their "
+                    "inputs{}.",
+                    names_text(names_of(large), 2), large.size() == 1 ? "starts" : "start", worst.weight->name,
+                    worst.gain, starts_high ? ", and the loss begins far above that of a guess" : ""));
+    verdict.value = worst.gain;
+    verdict.threshold = kLargeGain;
+    verdict.causes = {"weights are drawn with a deviation that does not fit the number of inputs"};
+    verdict.advice = {"draw weights with a deviation of about one over the root of the number of inputs"};
+    judgement.add(std::move(verdict));
+    return;
+  }
+  // One small layer is a choice; a chain of them lets nothing through.
+  if (small.size() >= 2 && small.size() * 2 >= starts.size() && is_harmed) {
+    const Start& worst = **std::ranges::min_element(small, {}, &Start::gain);
+    Verdict verdict = verdict_of(
+        run, small,
+        fmt::format("{} start far too small: each passes on {:.2g} of its input or less, and the loss does not fall.",
+                    names_text(names_of(small), 2), kSmallGain));
+    verdict.value = worst.gain;
+    verdict.threshold = kSmallGain;
+    verdict.causes = {"weights are drawn with a deviation that does not fit the number of inputs"};
+    verdict.advice = {"draw weights with a deviation of about one over the root of the number of inputs",
+                      "normalise between layers"};
+    judgement.add(std::move(verdict));
+  }
+}
+
+void look_at_weights(const RunRecord& run, Judgement& judgement) {
+  const std::vector<Start> starts = starts_of(run);
+  if (starts.empty()) {
+    judgement.cannot("needs the weights, or their mean and deviation, before the first optimizer step");
+    return;
+  }
+  if (!look_for_symmetry(run, starts, judgement)) look_at_scale(run, starts, judgement);
+}
+
+void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
+  const Series losses = run.losses(run.training_mode());
+  const std::optional<double> trivial = trivial_loss(run);
+  if (!trivial || losses.empty() || !is_about_classes(run.loss_class())) {
+    judgement.cannot("needs one loss over classes and its labels (statistic classes)");
+    return;
+  }
+  if (run.steps.front().optimizer_step > 0) {
+    judgement.cannot("the first steps of the training were not saved");
+    return;
+  }
+  const double loss = losses.values.front();
+  const double limit = kHugeLoss * *trivial + 1;
+  if (!(loss > limit)) return;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = losses.steps.front(),
+       .last_step = losses.steps.front(),
+       .mode = run.training_mode(),
+       .tensors = {run.of_role(Role::kLoss).front()->name},
+       .value = loss,
+       .threshold = limit,
+       .message = fmt::format("The loss begins at {:.3g}; guessing costs {:.3g}: the untrained model is sure "
+                              "of wrong answers.",
+                              loss, *trivial),
+       .causes = {"weights of the last layer start too large", "inputs are not scaled",
+                  "a sum over samples is used where a mean is meant"},
+       .advice = {"scale inputs", "start the last layer small: the first loss should be near that of a guess"},
+       .evidence = evidence_of("loss", losses)});
+}
+
+}  // namespace
+
+const Detector kCheckPoorStart = {.name = "PoorWeightInitialization",
+                                  .question = "Do weights start where training can begin?",
+                                  .depth = 0,
+                                  .look = look_at_weights};
+const Detector kCheckInitialLoss = {.name = "InitialLoss",
+                                    .question = "Does the loss start near that of a guess?",
+                                    .depth = 1,
+                                    .look = look_at_first_loss};
+
+}  // namespace tornasole::rules

@@ -1,0 +1,70 @@
+#include "rules/check/loss_facts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+std::optional<double> entropy(const std::vector<std::int64_t>& counts) {
+  double total = 0;
+  for (const std::int64_t count : counts) total += static_cast<double>(count);
+  if (total <= 0) return std::nullopt;
+  double sum = 0;
+  for (const std::int64_t count : counts) {
+    const double share = static_cast<double>(count) / total;
+    if (share > 0) sum -= share * std::log(share);
+  }
+  return sum;
+}
+
+// Of each unit over the samples, averaged over units and steps.
+std::optional<double> variance(const RunRecord& run, const History& labels) {
+  std::vector<double> variances;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (run.steps[labels.points[i]].step.mode != run.training_mode()) continue;
+    const double l2 = labels.at(Column::kL2, i);
+    const double share = labels.at(Column::kSampleVariance, i);
+    const double count = labels.at(Column::kCount, i);
+    const double samples = labels.at(Column::kSamples, i);
+    // One sample per unit has no variance: a label without an axis of its own is judged by its deviation.
+    const double value = samples > 1 ? share * l2 * l2 / count : std::pow(labels.at(Column::kStd, i), 2);
+    if (std::isfinite(value)) variances.push_back(value);
+  }
+  if (variances.empty()) return std::nullopt;
+  return median(std::move(variances));
+}
+
+}  // namespace
+
+bool is_loss_falling(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
+  const WindowMeans windows = window_means(losses.values, 10, 3);
+  if (windows.means.size() < 2) return false;
+  const double fall = windows.means.front() - *std::ranges::min_element(windows.means);
+  return fall > std::max(4 * windows.noise, 0.02 * std::fabs(windows.means.front()));
+}
+
+bool has_loss_suffered(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
+  if (losses.size() < 2) return false;
+  const std::size_t window = std::max<std::size_t>(1, losses.size() / 10);
+  const double first = losses.values.front();
+  const std::vector<double> last(losses.values.end() - static_cast<std::ptrdiff_t>(window), losses.values.end());
+  if (std::ranges::any_of(last, [](double value) { return !std::isfinite(value); })) return true;
+  return median(last) >= first - 0.02 * std::fabs(first);
+}
+
+std::optional<double> trivial_loss(const RunRecord& run) {
+  const std::string loss = run.loss_class();
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    if (labels->role.loss_class != loss) continue;
+    if (is_about_classes(loss)) return entropy(labels->label_counts);
+    if (loss.starts_with("mse")) return variance(run, *labels);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tornasole::rules

@@ -1,0 +1,103 @@
+"""Programs that train with XGBoost and know nothing of tornasole, captured by the command that starts them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from trial_dump import TrialDump
+
+import tornasole
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(tornasole.__file__)))
+DATA = """
+import hashlib, numpy, xgboost
+numbers = numpy.random.default_rng(0)
+X = numbers.normal(size=(60, 4))
+y = (X[:, 0] + X[:, 1] > 0).astype(int)
+def told(booster):
+    print(hashlib.sha256(bytes(booster.save_raw("ubj"))).hexdigest())
+"""
+TRAIN = """
+dtrain, dtest = xgboost.DMatrix(X[:40], label=y[:40]), xgboost.DMatrix(X[40:], label=y[40:])
+params = {"objective": "binary:logistic", "nthread": 1, "subsample": 0.5}
+told(xgboost.train(params, dtrain, 12, evals=[(dtrain, "train"), (dtest, "eval")], verbose_eval=False))
+"""
+SKLEARN = """
+model = xgboost.XGBClassifier(n_estimators=12, n_jobs=1, subsample=0.5)
+told(model.fit(X[:40], y[:40], eval_set=[(X[:40], y[:40]), (X[40:], y[40:])], verbose=False).get_booster())
+"""
+CV = """
+table = xgboost.cv({"objective": "binary:logistic", "nthread": 1}, xgboost.DMatrix(X, label=y), 12, as_pandas=False)
+print(table["test-logloss-mean"][-1])
+"""
+
+
+def run(text, tmp_path, *under, environment=None):
+    script = tmp_path / "train.py"
+    script.write_text(DATA + text)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("TORNASOLE_", "SMDEBUG_"))}
+    clean.update({"PYTHONPATH": PACKAGE, "TORNASOLE_CLOSE_WAIT_S": "120", **(environment or {})})
+    command = [sys.executable, *(["-m", "tornasole", "run", *under] if under else []), str(script)]
+    ran = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+PROGRAMS = [
+    ("xgboost.train", TRAIN, {"train-logloss", "eval-logloss", "predictions", "labels", "trees/Node"}),
+    ("the scikit-learn interface", SKLEARN, {"validation_0-logloss", "validation_1-logloss", "hyperparameters/subsample"}),
+    ("xgboost.cv", CV, {"train-logloss", "test-logloss"}),
+]
+
+
+@pytest.mark.parametrize("what, text, names", PROGRAMS, ids=[row[0] for row in PROGRAMS])
+def test_programs(what, text, names, tmp_path):
+    plain = run(text, tmp_path)
+    ran = run(text, tmp_path, "--out", "out")
+    assert ran.stdout == plain.stdout, "the same model, and the program's own output alone"
+    assert "tornasole: capturing into" in ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert names <= set(trial.names)
+    assert trial.steps["GLOBAL"] == list(range(12)), "metrics are saved in every round"
+    if "trees/Node" in names:
+        assert "trees/Node" in trial.names_at(10) and "trees/Node" not in trial.names_at(1)
+        assert trial.value("hyperparameters/num_boost_round", 0) == [12]
+        roles = json.loads((tmp_path / "out" / "tornasole" / "worker_0_model.json").read_text())["data"]
+        assert roles == {"train": "train", "eval": "validation"}
+
+
+PRESETS = [("light", set()), ("full", {"trees/Node", "full_shap/f0", "average_shap/f1", "feature_importance/gain/f0"})]
+
+
+@pytest.mark.parametrize("preset, names", PRESETS, ids=[row[0] for row in PRESETS])
+def test_presets(preset, names, tmp_path):
+    run(TRAIN, tmp_path, "--out", "out", "--preset", preset)
+    trial = TrialDump(tmp_path / "out")
+    assert names <= set(trial.names) and (names or set(trial.names) == {"train-logloss", "eval-logloss"})
+    assert trial.steps["GLOBAL"] == list(range(12))
+
+
+def test_a_configuration_in_the_environment_and_a_hook_of_the_script(tmp_path):
+    config = tmp_path / "config.json"
+    collections = [{"CollectionName": "average_shap"}]
+    config.write_text(json.dumps({"LocalPath": str(tmp_path / "there"), "CollectionConfigurations": collections}))
+    run(TRAIN, tmp_path, "--config", str(config))
+    assert "average_shap/f0" in TrialDump(tmp_path / "there").names
+    own = f"import tornasole.xgboost as ts\nts.Hook(out_dir={str(tmp_path / 'own')!r}, include_collections=['trees'])\n"
+    run(own + TRAIN, tmp_path, "--out", "out")
+    assert not (tmp_path / "out").exists(), "the script's own hook is used"
+    assert {"trees/Node", "train-logloss"} <= set(TrialDump(tmp_path / "own").names)
+
+
+def test_switched_off_by_the_environment(tmp_path):
+    ran = run(TRAIN, tmp_path, "--out", "out", environment={"USE_SMDEBUG": "0"})
+    assert "tornasole" not in ran.stderr and not (tmp_path / "out").exists()
+
+
+def test_a_program_in_which_nothing_can_be_captured_runs(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "training_job_end.ts").touch()  # a finished run lives there
+    ran = run(TRAIN, tmp_path, "--out", "out")
+    assert "nothing will be captured" in ran.stderr

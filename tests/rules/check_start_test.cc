@@ -1,0 +1,292 @@
+// The questions of check about how a run begins, its data and its classes, its jumps and its workers.
+
+#include <gtest/gtest.h>
+
+#include "rules/check/loss_facts.h"
+#include "rules/made_run.h"
+#include "rules/rule_world.h"
+
+namespace tornasole::rules {
+namespace {
+
+double falling(std::size_t i) { return 2.0 / (1.0 + 0.1 * static_cast<double>(i)); }
+double flat(std::size_t i) { return 1.386 + (i % 2 == 0 ? 0.001 : -0.001); }
+
+TEST(TrivialLoss, IsThatOfAConstantAnswer) {
+  MadeRun classes(10);
+  classes.add("loss", {.role = Role::kLoss, .loss_class = "crossentropyloss"}, Columns{{Column::kMean, 1.0}});
+  classes.of_loss(Role::kLabels, "crossentropyloss", {}).label_counts = {50, 50};
+  EXPECT_NEAR(trivial_loss(classes.record).value(), std::log(2.0), 1e-9);
+  classes.record.histories.back().label_counts = {100, 0};
+  EXPECT_EQ(trivial_loss(classes.record), 0.0);
+
+  MadeRun numbers(10);
+  numbers.add("loss", {.role = Role::kLoss, .loss_class = "mseloss"}, Columns{{Column::kMean, 1.0}});
+  EXPECT_FALSE(trivial_loss(numbers.record).has_value()) << "no labels";
+  // Eight labels of mean square 10, of which 0.4 is variance over the samples.
+  numbers.of_loss(
+      Role::kLabels, "mseloss",
+      {{Column::kL2, std::sqrt(80.0)}, {Column::kCount, 8}, {Column::kSamples, 8}, {Column::kSampleVariance, 0.4}});
+  EXPECT_NEAR(trivial_loss(numbers.record).value(), 4, 1e-5);
+}
+
+TEST(PoorWeightInitialization, WhatIsEqualFromUnitToUnitNeverLearns) {
+  struct Weight {
+    double mean, deviation, equal_units = 0;
+  };
+  struct Case {
+    const char* what;
+    std::vector<Weight> weights;
+    std::function<double(std::size_t)> loss;
+    std::size_t verdicts;
+  };
+  const double usual = 1 / std::sqrt(100.0);
+  const Case cases[] = {
+      {"drawn at random", {{0, usual}, {0, usual}}, falling, 0},
+      {"drawn at random, and the loss does not fall for other reasons", {{0, usual}, {0, usual}}, flat, 0},
+      {"a last layer of zeros", {{0, usual}, {0, 0}}, falling, 0},
+      {"nothing but zeros", {{0, 0}, {0, 0}}, flat, 1},
+      {"one number everywhere", {{0.05, 0}, {0, usual}}, falling, 1},
+      {"rows that are copies of each other", {{0, usual, 0.9}, {0, usual}}, falling, 1},
+      {"far too large, and the loss does not fall", {{0, 30 * usual}, {0, usual}}, flat, 1},
+      {"far too large, and the training copes", {{0, 30 * usual}, {0, usual}}, falling, 0},
+      {"all far too small, and nothing gets through", {{0, usual / 100}, {0, usual / 100}}, flat, 1},
+      {"one small layer", {{0, usual / 100}, {0, usual}, {0, usual}}, flat, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(50);
+    run.losses(c.loss);
+    for (std::size_t i = 0; i < c.weights.size(); ++i) {
+      const Weight& weight = c.weights[i];
+      TensorRole role{.role = Role::kWeight, .rank = 2, .shape = {50, 100}};
+      run.add(
+          "w" + std::to_string(i), role,
+          {{Column::kMean, weight.mean}, {Column::kStd, weight.deviation}, {Column::kEqualUnits, weight.equal_units}});
+    }
+    EXPECT_EQ(ask(kCheckPoorStart, run).size(), c.verdicts) << c.what;
+  }
+  MadeRun late(10);
+  late.record.steps.front().optimizer_step = 100;
+  late.add("w", {.role = Role::kWeight, .shape = {2, 2}}, {{Column::kMean, 1}, {Column::kStd, 0}});
+  std::string cannot;
+  EXPECT_TRUE(ask(kCheckPoorStart, late, &cannot).empty());
+  EXPECT_FALSE(cannot.empty()) << "these are not the weights it started with";
+}
+
+MadeRun classifier(const std::function<double(std::size_t)>& loss, std::vector<std::int64_t> labels) {
+  MadeRun run(60);
+  run.add("loss", {.role = Role::kLoss, .loss_class = "cross_entropy"},
+          [&](std::size_t i) { return Columns{{Column::kMean, loss(i)}}; });
+  run.of_loss(Role::kLabels, "cross_entropy", {}).label_counts = std::move(labels);
+  return run;
+}
+
+TEST(InitialLoss, IsNearThatOfAGuess) {
+  EXPECT_TRUE(ask(kCheckInitialLoss, classifier(falling, {100, 100, 100, 100})).empty());
+  const auto huge = [](std::size_t i) { return 40.0 * falling(i); };
+  EXPECT_EQ(ask(kCheckInitialLoss, classifier(huge, {100, 100, 100, 100})).size(), 1U);
+  MadeRun unlabelled(10);
+  unlabelled.losses(huge);
+  EXPECT_TRUE(ask(kCheckInitialLoss, unlabelled).empty());
+}
+
+TEST(Plateau, IsTheLevelOfAGuessAndNotThatOfConvergence) {
+  const auto from_above = [](double level) {
+    return [level](std::size_t i) { return level + (i < 5 ? 1.0 : 0) + (i % 2 == 0 ? 1e-3 : -1e-3); };
+  };
+  const double guess = std::log(4.0);
+  const auto stuck = ask(kCheckLossTrend, classifier(from_above(guess), {100, 100, 100, 100}));
+  ASSERT_EQ(stuck.size(), 1U);
+  EXPECT_EQ(stuck[0].rule, "Plateau");
+  EXPECT_TRUE(ask(kCheckLossTrend, classifier(from_above(0.2), {100, 100, 100, 100})).empty());
+  // A run that goes on from a trained model is flat, and far below a guess.
+  const auto trained = [](std::size_t i) { return 0.1 + (i % 2 == 0 ? 1e-4 : -1e-4); };
+  EXPECT_TRUE(ask(kCheckLossTrend, classifier(trained, {100, 100, 100, 100})).empty());
+  EXPECT_EQ(ask(kCheckLossTrend, classifier(flat, {100, 100, 100, 100})).size(), 1U);
+}
+
+TEST(ClassImbalance, CountsLabelsOfClassifiers) {
+  struct Case {
+    const char* what;
+    std::vector<std::int64_t> labels;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"about even", {90, 110, 100}, 0}, {"ten to one could be chance", {100, 10}, 0},
+      {"fifty to one", {1000, 20}, 1},   {"a class that never comes", {500, 0, 500}, 1},
+      {"too few to tell", {20, 0}, 0},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(ask(kCheckClassImbalance, classifier(falling, c.labels)).size(), c.verdicts) << c.what;
+  }
+  MadeRun tokens = classifier(falling, std::vector<std::int64_t>(50, 10));
+  tokens.record.histories.back().label_counts[0] = 5000;
+  EXPECT_EQ(ask(kCheckClassImbalance, tokens).size(), 1U);
+  tokens.record.layer_classes = {"embedding"};
+  EXPECT_TRUE(ask(kCheckClassImbalance, tokens).empty()) << "words are as rare as they are";
+}
+
+TEST(Confusion, LooksAtTheEndOfTheRun) {
+  const auto run_with = [](std::uint32_t point, std::vector<std::int64_t> counts) {
+    MadeRun run(60);
+    History& predictions = run.of_loss(Role::kPredictions, "cross_entropy", {});
+    predictions.class_pairs = {{.point = point, .classes = 2, .counts = std::move(counts)}};
+    return run;
+  };
+  EXPECT_TRUE(ask(kCheckConfusion, run_with(50, {90, 10, 20, 80})).empty());
+  EXPECT_EQ(ask(kCheckConfusion, run_with(50, {100, 0, 100, 0})).size(), 1U) << "class 1 is never predicted";
+  EXPECT_TRUE(ask(kCheckConfusion, run_with(5, {100, 0, 100, 0})).empty()) << "the model is untrained";
+  EXPECT_TRUE(ask(kCheckConfusion, run_with(50, {30, 0, 30, 0})).empty()) << "too few";
+}
+
+TEST(LossActivationMismatch, KnowsASoftmaxThatIsAppliedTwice) {
+  struct Case {
+    const char* what;
+    std::string loss;
+    double low, high, mean;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"scores", "crossentropyloss", -3, 4, 0.1, 0},
+      {"probabilities of four classes", "crossentropyloss", 0.01, 0.97, 0.25, 1},
+      {"small scores that are no probabilities", "crossentropyloss", 0.01, 0.97, 0.4, 0},
+      {"logarithms of probabilities", "nllloss", -7, -0.01, -2, 0},
+      {"probabilities where logarithms are meant", "nll_loss", 0.01, 0.97, 0.25, 1},
+      {"distances", "mseloss", 0.01, 0.97, 0.25, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(10);
+    run.of_loss(Role::kPredictions, c.loss,
+                {{Column::kMin, c.low}, {Column::kMax, c.high}, {Column::kMean, c.mean}, {Column::kUnits, 4}});
+    EXPECT_EQ(ask(kCheckLossInput, run).size(), c.verdicts) << c.what;
+  }
+  // A sigmoid before a loss that holds one: told by the layer whose output has the same numbers.
+  MadeRun twice(10);
+  const Columns numbers = {{Column::kMin, 0.1}, {Column::kMax, 0.9}, {Column::kMean, 0.5}, {Column::kL2, 3.25}};
+  twice.of_loss(Role::kPredictions, "bcewithlogitsloss", numbers);
+  EXPECT_TRUE(ask(kCheckLossInput, twice).empty());
+  twice.add("last_output_0", {.role = Role::kLayerOutput, .layer_class = "sigmoid"}, numbers);
+  EXPECT_EQ(ask(kCheckLossInput, twice).size(), 1U);
+}
+
+TEST(LossSpike, IsAVerdictWhereTheTrainingDoesNotRecover) {
+  const auto with_spike = [](double after) {
+    return [after](std::size_t i) {
+      const double noise = i % 2 == 0 ? 0.02 : -0.02;
+      return i < 100 ? 1.0 + noise : i == 100 ? 50.0 : after + noise;
+    };
+  };
+  const auto said = [](const std::function<double(std::size_t)>& loss) {
+    MadeRun run(200);
+    run.losses(loss);
+    return ask(kCheckLossSpike, run);
+  };
+  ASSERT_EQ(said(with_spike(3)).size(), 1U);
+  EXPECT_EQ(said(with_spike(3))[0].severity, Severity::kWarning);
+  EXPECT_EQ(said(with_spike(3))[0].first_step, 100);
+  ASSERT_EQ(said(with_spike(1)).size(), 1U);
+  EXPECT_EQ(said(with_spike(1))[0].severity, Severity::kInfo) << "it came back";
+  EXPECT_TRUE(said(falling).empty());
+}
+
+TEST(OscillatingLoss, TellsSwingsFromNoise) {
+  const auto said = [](const std::function<double(std::size_t)>& loss) {
+    MadeRun run(300);
+    run.losses(loss);
+    return ask(kCheckOscillation, run).size();
+  };
+  EXPECT_EQ(said([](std::size_t i) { return 2 + std::sin(static_cast<double>(i) / 8); }), 1U);
+  EXPECT_EQ(said([](std::size_t i) { return 2 + (i % 2 == 0 ? 0.9 : -0.9); }), 0U) << "mini-batches";
+  EXPECT_EQ(said(falling), 0U);
+  MadeRun restarts(300);
+  restarts.losses([](std::size_t i) { return 2 + std::sin(static_cast<double>(i) / 8); });
+  restarts.add("scalar/learning_rate/0", {.role = Role::kLearningRate},
+               [](std::size_t i) { return Columns{{Column::kMean, i % 50 == 0 ? 0.1 : 0.01}}; });
+  EXPECT_TRUE(ask(kCheckOscillation, restarts).empty()) << "the schedule starts anew";
+}
+
+// The same tensor of another worker.
+void add_worker(MadeRun& run, const std::string& name, TensorRole role, double number) {
+  for (const char* worker : {"worker_0", "worker_1"}) {
+    const double value = std::string_view(worker) == "worker_0" ? 1.0 : number;
+    run.add(name, role, {{Column::kMean, value}, {Column::kL2, 2 * value}, {Column::kMax, 3 * value}}).worker = worker;
+  }
+}
+
+TEST(Workers, ShareTheirWeightsAndNotTheirData) {
+  MadeRun equal(5);
+  add_worker(equal, "w", {.role = Role::kWeight}, 1.0);
+  add_worker(equal, "x", {.role = Role::kModelInput}, 1.5);
+  EXPECT_TRUE(ask(kCheckReplicas, equal).empty());
+  EXPECT_TRUE(ask(kCheckShards, equal).empty());
+
+  MadeRun wrong(5);
+  add_worker(wrong, "w", {.role = Role::kWeight}, 1.0001);
+  add_worker(wrong, "x", {.role = Role::kModelInput}, 1.0);
+  ASSERT_EQ(ask(kCheckReplicas, wrong).size(), 1U);
+  EXPECT_EQ(ask(kCheckReplicas, wrong)[0].tensors, std::vector<std::string>{"w"});
+  EXPECT_EQ(ask(kCheckShards, wrong).size(), 1U);
+
+  MadeRun brief(2);
+  add_worker(brief, "w", {.role = Role::kWeight}, 1.0001);
+  EXPECT_TRUE(ask(kCheckReplicas, brief).empty()) << "one step is an event, not a state";
+  MadeRun alone(5);
+  std::string cannot;
+  EXPECT_TRUE(ask(kCheckReplicas, alone, &cannot).empty());
+  EXPECT_FALSE(cannot.empty());
+}
+
+TEST(FrozenLayers, ALayerThatRunsAndHasNoGradientIsCutOff) {
+  const auto run_with = [](bool runs) {
+    MadeRun run(10);
+    run.weight("a", [](std::size_t) { return 0.1; });
+    run.weight("encoder.weight", [](std::size_t) { return 0.0; });
+    run.record.histories.back().role.layer = "encoder";
+    run.record.optimized = {"a", "encoder.weight"};
+    if (runs) run.add("encoder_output_0", {.role = Role::kLayerOutput, .layer = "encoder"}, {{Column::kMean, 1}});
+    return ask(kCheckFrozenLayers, run);
+  };
+  ASSERT_EQ(run_with(true).size(), 1U);
+  EXPECT_EQ(run_with(true)[0].severity, Severity::kWarning);
+  EXPECT_EQ(run_with(false)[0].severity, Severity::kInfo) << "it is not used";
+}
+
+TEST(FeatureImportanceOverweight, IsNotAboutTheFirstTrees) {
+  const auto said = [](const std::function<double(std::size_t)>& share, std::size_t features) {
+    MadeRun run(10);
+    for (std::size_t i = 0; i < features; ++i) {
+      run.add("feature_importance/total_gain/f" + std::to_string(i), {.role = Role::kImportance},
+              [&](std::size_t step) { return Columns{{Column::kMean, i == 0 ? share(step) : 0.01}}; });
+    }
+    return ask(kCheckFeatures, run).size();
+  };
+  EXPECT_EQ(said([](std::size_t) { return 0.97; }, 5), 1U);
+  EXPECT_EQ(said([](std::size_t) { return 0.6; }, 5), 0U);
+  EXPECT_EQ(said([](std::size_t step) { return step < 4 ? 1.0 : 0.6; }, 5), 0U);
+  EXPECT_EQ(said([](std::size_t) { return 0.97; }, 2), 0U) << "two features";
+}
+
+TEST(Overfit, BoostingEvaluatesAtEveryStep) {
+  RuleWorld world(Collections{{"losses", {"-logloss$"}}});
+  for (std::int64_t round = 0; round < 60; ++round) {
+    const auto x = static_cast<float>(round);
+    world.save(round, {{"train-logloss", scalar(0.7F / (1 + 0.1F * x))},
+                       {"validation-logloss", scalar(0.5F + 0.00005F * (x - 20) * (x - 20))}});
+  }
+  Trial trial = world.open();
+  const auto report = check(trial, {.rules = {"Overfit", "LossNotDecreasing"}});
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->verdicts.size(), 1U);
+  EXPECT_EQ(report->verdicts[0].rule, "Overfit");
+}
+
+TEST(InputRange, AColumnBesideOthers) {
+  MadeRun run(10);
+  run.add(
+      "x", {.role = Role::kModelInput},
+      {{Column::kMean, 0.0}, {Column::kStd, 30}, {Column::kMin, -90}, {Column::kMax, 100}, {Column::kUnitSpread, 500}});
+  EXPECT_EQ(ask(kCheckInputRange, run).size(), 1U);
+}
+
+}  // namespace
+}  // namespace tornasole::rules
