@@ -5,6 +5,13 @@
 Each line: the bare step, the extra time per step of either, and how many times more smdebug takes. Wall time and the
 processor time of the training thread, both as lower quartiles over steps that the contenders take in turns; processor
 time of the whole process, as a mean. One thread.
+
+All contenders train the same model: their callbacks are hung on it for their own step and taken off after it. Two
+models that are equal in all but their addresses differ by up to a tenth of a millisecond a step, which is more than
+some of what is measured here. Nothing is removed before all is measured: ext4 looks at each file that was removed in
+the last minutes when it makes a new one.
+
+The scenario ``standard`` is the preset of ``tornasole run``, over whole blocks of steps with and without it.
 """
 
 import argparse
@@ -86,55 +93,104 @@ def make_hook(package, scenario, directory):
     return package.Hook(out_dir=directory, save_config=config, **options)
 
 
-class Contender:
-    def __init__(self, name, package, model, scenario):
+class Bench:
+    """A model and what it takes to train it."""
+
+    def __init__(self, model):
         torch.manual_seed(0)
-        self.name = name
         self.net, self.inputs, self.labels = MODELS[model]()
         self.loss = nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=1e-4)
-        self.directory = tempfile.mkdtemp(prefix="torch_bench_")
-        self.hook = None
-        if package is not None:
-            package.del_hook()
-            self.hook = make_hook(package, scenario, os.path.join(self.directory, "run"))
-            self.hook.register_module(self.net)
-            self.hook.register_loss(self.loss)
-        self.wall, self.thread = [], []
-        self.cpu = 0.0
 
     def step(self):
         self.optimizer.zero_grad()
         self.loss(self.net(self.inputs), self.labels).backward()
         self.optimizer.step()
 
-    def timed_step(self):
+
+class Callbacks:
+    """All callbacks on a model and on optimizers, which can be taken off and put back."""
+
+    def __init__(self, bench):
+        modules = [*bench.net.modules(), bench.loss]
+        self._dicts = [value for module in modules for key, value in vars(module).items() if key.endswith("_hooks")]
+        of_optimizers = vars(sys.modules["torch.optim.optimizer"])
+        self._dicts += [of_optimizers.get(f"_global_optimizer_{when}_hooks") for when in ("pre", "post")]
+        self._dicts = [known for known in self._dicts if known is not None]
+        self._parameters = list(bench.net.parameters())
+        self._of_dicts = [{} for _ in self._dicts]
+        self._of_parameters = [None for _ in self._parameters]
+
+    def put_back(self):
+        for known, content in zip(self._dicts, self._of_dicts):
+            known.update(content)
+        for parameter, content in zip(self._parameters, self._of_parameters):
+            parameter._backward_hooks = content
+
+    def take_off(self):
+        self._of_dicts = [dict(known) for known in self._dicts]
+        self._of_parameters = [parameter._backward_hooks for parameter in self._parameters]
+        for known in self._dicts:
+            known.clear()
+        for parameter in self._parameters:
+            parameter._backward_hooks = None
+
+
+class Contender:
+    def __init__(self, name, package, bench, scenario, directory):
+        self.name, self._bench = name, bench
+        self._callbacks = Callbacks(bench)
+        self.hook = None
+        if package is not None:
+            package.del_hook()
+            self.hook = make_hook(package, scenario, os.path.join(directory, name))
+            self.hook.register_module(bench.net)
+            self.hook.register_loss(bench.loss)
+        self._callbacks.take_off()
+        self.wall, self.thread = [], []
+        self.cpu = 0.0
+
+    def step(self):
+        self._callbacks.put_back()
         wall, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
-        self.step()
+        self._bench.step()
         self.wall.append(time.perf_counter() - wall)
         self.thread.append(time.thread_time() - thread)
-        self.settle()
-        self.cpu += time.process_time() - process
+        self.cpu += settled() - process
+        self._callbacks.take_off()
 
-    def settle(self):
-        """What a writer thread still has to do belongs to this step, not to the next contender's."""
-        time.sleep(0.002)
+    def forget(self):
+        self.wall, self.thread, self.cpu = [], [], 0.0
 
     def close(self):
         if self.hook is not None:
             self.hook.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def measure(model, scenario, packages, steps):
-    contenders = [Contender("bare", None, model, scenario)]
-    contenders += [Contender(name, package, model, scenario) for name, package in packages]
+def settled():
+    """The processor time of the process once it is idle: what a writer thread still has to do belongs to this step."""
+    before = time.process_time()
+    while True:
+        time.sleep(0.002)
+        now = time.process_time()
+        if now - before < 0.0003:
+            return now
+        before = now
+
+
+def measure(model, scenario, packages, steps, directory):
+    bench = Bench(model)
+    directory = tempfile.mkdtemp(prefix=f"{scenario}-{model}-", dir=directory)
+    contenders = [Contender("bare", None, bench, scenario, directory)]
+    contenders += [Contender(name, package, bench, scenario, directory) for name, package in packages]
     for _ in range(4):
         for contender in contenders:
             contender.step()
-    for _ in range(steps):
-        for contender in contenders:
-            contender.timed_step()
+    for contender in contenders:
+        contender.forget()
+    for i in range(steps):
+        for k in range(len(contenders)):  # nobody always comes after the same one
+            contenders[(i + k) % len(contenders)].step()
     for contender in contenders:
         contender.close()
     bare = contenders[0]
@@ -150,39 +206,125 @@ def measure(model, scenario, packages, steps):
     return figures
 
 
+class Attached:
+    """What ``tornasole run`` changes in PyTorch, which can be undone and done again."""
+
+    def __init__(self, bench, directory):
+        import tornasole.pytorch
+        from tornasole.run import OUT_VARIABLE, PRESET_VARIABLE, torch_attachment
+
+        tornasole.pytorch.del_hook()
+        functions = [(torch.nn.functional, name) for name in torch_attachment.LOSS_FUNCTIONS]
+        self._places = [(torch.Tensor, "backward"), (torch.nn.modules.loss._Loss, "__call__"), *functions]
+        self._places = [(owner, name) for owner, name in self._places if hasattr(owner, name)]
+        self._bare = [getattr(owner, name) for owner, name in self._places]
+        self._callbacks = Callbacks(bench)
+        os.environ.update({OUT_VARIABLE: directory, PRESET_VARIABLE: "standard"})
+        torch_attachment._attachment = None
+        with open(os.devnull, "w") as sys.stderr:
+            self._attachment = torch_attachment.attach()
+            bench.step()
+        sys.stderr = sys.__stderr__
+        self._ours = [getattr(owner, name) for owner, name in self._places]
+        self.undo()
+
+    def undo(self):
+        self._callbacks.take_off()
+        self._set(self._bare)
+
+    def do(self):
+        self._callbacks.put_back()
+        self._set(self._ours)
+
+    def _set(self, values):
+        for (owner, name), value in zip(self._places, values):
+            setattr(owner, name, value)
+
+    def close(self):
+        self._attachment.hook.close()
+
+
+def measure_standard(model, steps, directory, block=40):
+    """Time of all steps with the preset beside that of as many without, in blocks that take turns."""
+    bench = Bench(model)
+    for _ in range(10):
+        bench.step()
+    attached = Attached(bench, os.path.join(tempfile.mkdtemp(prefix=f"standard-{model}-", dir=directory), "run"))
+    wall, thread = {True: 0.0, False: 0.0}, {True: 0.0, False: 0.0}
+    for i in range(2 * steps // block):
+        is_ours = i % 2 == 1
+        if is_ours:
+            attached.do()
+        now, now_thread = time.perf_counter(), time.thread_time()
+        for _ in range(block):
+            bench.step()
+        wall[is_ours] += time.perf_counter() - now
+        thread[is_ours] += time.thread_time() - now_thread
+        if is_ours:
+            attached.undo()
+        settled()
+    attached.close()
+    count = steps // block * block
+    return {
+        "model": model,
+        "scenario": "standard",
+        "bare_us": wall[False] / count * 1e6,
+        "tornasole_us": (wall[True] - wall[False]) / count * 1e6,
+        "tornasole_thread_us": (thread[True] - thread[False]) / count * 1e6,
+        "share": wall[True] / wall[False] - 1,
+        "thread_share": thread[True] / thread[False] - 1,
+    }
+
+
 def low(seconds):
     """The lower quartile: what a step takes when nothing else disturbs it."""
     return statistics.quantiles(seconds, n=4)[0]
 
 
+def reference_package():
+    try:
+        import smdebug.pytorch as reference
+    except ImportError:
+        print("smdebug is not installed here: only tornasole is measured")
+        return []
+    return [] if "tornasole" in (reference.Hook.__module__ or "") else [("smdebug", reference)]
+
+
+def measure_all(arguments, packages, directory):
+    results = []
+    for scenario in arguments.only or [*SCENARIOS, "standard"]:
+        for model in arguments.model or (["wide"] if scenario == "not_saving" else ["mlp", "cnn", "deep"]):
+            if scenario == "standard":
+                figures = measure_standard(model, 40 * arguments.steps, directory)
+            else:
+                steps = arguments.steps * (10 if scenario == "not_saving" else 1)
+                figures = measure(model, scenario, packages, steps, directory)
+            results.append(figures)
+            cells = [f"{key} {v:.4g}" if isinstance(v, float) else f"{v:18s}" for key, v in figures.items()]
+            print("  ".join(cells), flush=True)
+    return results
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--only", action="append", choices=list(SCENARIOS))
+    parser.add_argument("--only", action="append", choices=[*SCENARIOS, "standard"])
     parser.add_argument("--model", action="append", choices=list(MODELS))
     parser.add_argument("--json")
+    parser.add_argument("--out", help="where the contenders write; a temporary directory unless given")
+    parser.add_argument("--alone", action="store_true", help="without smdebug")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.disable(logging.CRITICAL)
     import tornasole.pytorch as ours
 
-    packages = []
-    try:
-        import smdebug.pytorch as reference
-
-        if "tornasole" not in (reference.Hook.__module__ or ""):
-            packages.append(("smdebug", reference))
-    except ImportError:
-        print("smdebug is not installed here: only tornasole is measured")
+    packages = [] if arguments.alone else reference_package()
     packages.append(("tornasole", ours))
-    results = []
-    for scenario in arguments.only or SCENARIOS:
-        for model in arguments.model or (["wide"] if scenario == "not_saving" else ["mlp", "cnn", "deep"]):
-            steps = arguments.steps * (10 if scenario == "not_saving" else 1)
-            figures = measure(model, scenario, packages, steps)
-            results.append(figures)
-            cells = [f"{key} {v:.1f}" if isinstance(v, float) else f"{v:18s}" for key, v in figures.items()]
-            print("  ".join(cells), flush=True)
+    directory = tempfile.mkdtemp(prefix="torch_bench_", dir=arguments.out)
+    try:
+        results = measure_all(arguments, packages, directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
     if arguments.json:
         with open(arguments.json, "w") as out:
             json.dump(results, out, indent=1)

@@ -31,6 +31,8 @@ PYTHON_SUITES = {
     "torch-old": ["tests/python/torch"],
     "xgboost": ["tests/python/xgboost", "tests/acceptance/of_xgboost"],
     "xgboost-old": ["tests/python/xgboost"],
+    "mxnet": ["tests/python/mxnet", "tests/acceptance/of_mxnet"],
+    "jax": ["tests/python/jax"],
 }
 # Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
 # pyproject.toml that are on this machine.

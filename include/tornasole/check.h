@@ -68,7 +68,13 @@ struct CheckReport {
   TORNASOLE_EXPORT std::string to_json() const;
 };
 
+enum class Profile : std::uint8_t {
+  kCheck,      // questions made for use without a person
+  kReference,  // the built-in rules as they are documented, whose defaults are met by most healthy trainings too
+};
+
 struct CheckOptions {
+  Profile profile = Profile::kCheck;
   std::vector<std::string> rules = {};                         // only these; empty: all
   std::optional<std::int64_t> first_step = {}, end_step = {};  // first_step <= global step < end_step
   std::function<bool(GlobalStep step)> on_step = {};           // progress; false ends the reading

@@ -44,6 +44,32 @@ struct HookAccess;
 
 class Hook;
 
+// The name of a tensor for whoever saves it again and again: the hook looks it up once, not at each step. For one hook,
+// and must not outlive its use there.
+class TensorName {
+ public:
+  explicit TensorName(std::string name) : text_(std::move(name)) {}
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  friend class capture::HookState;
+  std::string text_;
+  void* known_ = nullptr;  // what the hook knows of it, guarded by the hook
+};
+
+// The same for a module, whose inputs and outputs are saved under its name.
+class ModuleName {
+ public:
+  explicit ModuleName(std::string name) : text_(std::move(name)) {}
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  friend class capture::HookState;
+  std::string text_;
+  void* inputs_ = nullptr;  // as above
+  void* outputs_ = nullptr;
+};
+
 // One step of a mode. Ends, and so is published, when it goes out of scope; when an exception unwinds it, it is
 // published marked partial.
 class TORNASOLE_EXPORT StepScope {
@@ -55,6 +81,10 @@ class TORNASOLE_EXPORT StepScope {
   // Offers a tensor; the collections decide whether and in what form it is saved.
   template <Viewable T>
   void save(std::string_view name, const T& value) noexcept {
+    if (anything_due()) save_view(name, ViewOf<T>::view(value));
+  }
+  template <Viewable T>
+  void save(TensorName& name, const T& value) noexcept {
     if (anything_due()) save_view(name, ViewOf<T>::view(value));
   }
   // The same, and hands the value on: x = step.tap("relu1", relu(x));
@@ -74,6 +104,14 @@ class TORNASOLE_EXPORT StepScope {
   void save_output(std::string_view module, const T& value) noexcept {
     if (anything_due()) save_numbered(module, /*is_input=*/false, ViewOf<T>::view(value));
   }
+  template <Viewable T>
+  void save_input(ModuleName& module, const T& value) noexcept {
+    if (anything_due()) save_numbered(module, /*is_input=*/true, ViewOf<T>::view(value));
+  }
+  template <Viewable T>
+  void save_output(ModuleName& module, const T& value) noexcept {
+    if (anything_due()) save_numbered(module, /*is_input=*/false, ViewOf<T>::view(value));
+  }
   // Whether anything can be saved in this step. False for most steps; asking costs nothing.
   bool anything_due() const noexcept { return due_; }
   // Whether this tensor would be saved or watched now, so that a caller can skip making it.
@@ -81,6 +119,9 @@ class TORNASOLE_EXPORT StepScope {
   // Two steps with the same number want the same tensors, so a caller need ask `wants` only once for each number. 0
   // when nothing is due.
   std::uint64_t due_set() const noexcept { return due_set_; }
+  // These collections are due in this step whatever their schedules say, as results of an epoch are; but not one that
+  // is not saved, or is switched off by end_step 0.
+  void make_due(std::span<const std::string_view> collections) noexcept;
   void end() noexcept;
   // The same for a step that was interrupted: it is published marked partial.
   void end_partial() noexcept;
@@ -93,7 +134,9 @@ class TORNASOLE_EXPORT StepScope {
   friend class Hook;
   StepScope() = default;
   void save_view(std::string_view name, const TensorView& tensor) noexcept;
+  void save_view(TensorName& name, const TensorView& tensor) noexcept;
   void save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept;
+  void save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) noexcept;
 
   capture::HookState* state_ = nullptr;
   std::uint64_t due_set_ = 0;
@@ -242,6 +285,9 @@ class TORNASOLE_EXPORT Hook {
   std::vector<std::string> saved_collections() const;
   std::vector<std::string> due_collections() const;
 
+  // The first gradient tape of TensorFlow is entered: its weights, gradients and losses are told by name, so those
+  // collections get patterns for them.
+  void enter_tape();
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
 

@@ -24,6 +24,7 @@
 #include "bindings/model_of.h"
 #include "bindings/options_of.h"
 #include "bindings/python_errors.h"
+#include "bindings/python_hook.h"
 #include "bindings/python_inprocess.h"
 #include "tornasole/hook.h"
 
@@ -31,9 +32,6 @@ namespace tornasole::python {
 namespace {
 
 namespace nb = nanobind;
-
-// From here on it pays to let other threads of Python run while a value is reduced or copied.
-constexpr std::int64_t kUnlockedBytes = 64 << 10;
 
 // Exactly one number: a number, an array of one element, or a list of one of these.
 double scalar_of(nb::handle value, std::string_view name) {
@@ -68,146 +66,104 @@ nb::dict report_dict(const CaptureReport& report) {
                  report.largest_step_bytes, "bytes_by_collection", report.bytes_by_collection);
 }
 
-// A hook and its open step. The front end begins and ends steps, so a step needs no object of its own in Python.
-class PythonHook {
- public:
-  PythonHook(Hook hook, std::shared_ptr<LogQueue> log)
-      : log_(std::move(log)), hook_(std::move(hook)), is_strict_(is_strict()) {}
+}  // namespace
 
-  static PythonHook open(nb::handle options) {
-    auto log = std::make_shared<LogQueue>();
-    return opened(Hook::open(with_log(options, log)), log);
-  }
-  static PythonHook open_file(const std::string& path, nb::handle options) {
-    auto log = std::make_shared<LogQueue>();
-    return opened(Hook::open_file(path, with_log(options, log)), log);
-  }
+void PythonHook::save_scalar(std::string_view name, nb::handle value, bool sm_metric, std::optional<double> timestamp) {
+  hook_.save_scalar(name, scalar_of(value, name), {.sm_metric = sm_metric, .timestamp = timestamp});
+  settle();
+}
 
-  Hook& hook() noexcept { return hook_; }
+PythonHook PythonHook::open(nb::handle options) {
+  auto log = std::make_shared<LogQueue>();
+  return opened(Hook::open(with_log(options, log)), log);
+}
 
-  // Whether anything can be saved in the step.
-  bool begin_step(std::optional<int> mode) {
-    step_.reset();
-    step_.emplace(mode ? hook_.begin_step(static_cast<Mode>(*mode)) : hook_.begin_step());
-    settle();
-    return step_->anything_due();
-  }
-  bool begin_step_at(int mode, std::int64_t global_step) {
-    step_.reset();
-    step_.emplace(hook_.begin_step(static_cast<Mode>(mode), GlobalStep{global_step}));
-    settle();
-    return step_->anything_due();
-  }
-  void end_step(bool is_partial) {
-    if (step_ && is_partial) step_->end_partial();
-    step_.reset();
-    settle();
-  }
-  bool anything_due() const noexcept { return step_ && step_->anything_due(); }
-  void set_usual_facts(std::int64_t optimizer_step, bool training, bool grad_enabled) {
-    hook_.set_facts({.optimizer_step = optimizer_step, .training = training, .grad_enabled = grad_enabled});
-  }
-  std::uint64_t due_set() const noexcept { return step_ ? step_->due_set() : 0; }
-  bool wants(std::string_view name) const noexcept { return step_ && step_->anything_due() && step_->wants(name); }
+PythonHook PythonHook::open_file(const std::string& path, nb::handle options) {
+  auto log = std::make_shared<LogQueue>();
+  return opened(Hook::open_file(path, with_log(options, log)), log);
+}
 
-  void save(std::string_view name, nb::handle array) {
-    use(array, [&](const TensorView& view) { step_->save(name, view); });
-  }
-  // The same for what may hold texts.
-  void save_any(std::string_view name, nb::handle array) {
-    if (!anything_due()) return;
-    const AnyArray any(array);
-    step_->save(name, any.view());
-  }
-  void save_input(std::string_view module, nb::handle array) {
-    use(array, [&](const TensorView& view) { step_->save_input(module, view); });
-  }
-  void save_output(std::string_view module, nb::handle array) {
-    use(array, [&](const TensorView& view) { step_->save_output(module, view); });
-  }
-  // Pairs of a name and an array, in turn; those that no collection wants are not looked at.
-  void save_many(nb::handle names, nb::handle arrays) {
-    if (!anything_due()) return;
-    nb::iterator array = nb::iter(arrays);
-    for (const nb::handle name : nb::iter(names)) {
-      if (array == nb::iterator::sentinel()) break;
-      const auto text = nb::cast<std::string_view>(name);
-      if (step_->wants(text)) save(text, *array);
-      ++array;
-    }
-  }
-  void save_tensor(std::string_view name, nb::handle array, const std::vector<std::string>& collections) {
-    const AnyArray any(array);
-    const std::vector<std::string_view> names(collections.begin(), collections.end());
-    hook_.save_tensor(name, any.view(), std::span<const std::string_view>(names));
-    settle();
-  }
-  void save_scalar(std::string_view name, nb::handle value, bool sm_metric, std::optional<double> timestamp) {
-    hook_.save_scalar(name, scalar_of(value, name), {.sm_metric = sm_metric, .timestamp = timestamp});
-    settle();
-  }
-  void set_mode(int mode) {
-    hook_.set_mode(static_cast<Mode>(mode));
-    settle();
-  }
-  void prepare() {
-    const Status prepared = hook_.prepare();
-    settle();
-    check(prepared);
-  }
-  void close() {
-    step_.reset();
-    {
-      const nb::gil_scoped_release unlocked;
-      static_cast<void>(hook_.close());  // what failed is in the report
-    }
-    settle();
-  }
-  void fail(const std::string& reason) {
-    if (step_) step_->end_partial();
-    step_.reset();
-    {
-      const nb::gil_scoped_release unlocked;
-      static_cast<void>(hook_.fail(reason));
-    }
-    settle();
-  }
-  // Messages go to Python's logging here, on the caller's thread; in strict mode the first failure is raised, once.
-  void settle() {
-    if (!log_->is_empty()) log_->drain();
-    if (!is_strict_) return;
-    if (const auto error = hook_.first_error()) {
-      is_strict_ = false;
-      raise(*error);
-    }
-  }
+HookOptions PythonHook::with_log(nb::handle dict, const std::shared_ptr<LogQueue>& log) {
+  HookOptions options = hook_options_of(dict);
+  options.log = log_into(log);
+  options.log_level = LogLevel::kInfo;
+  options.abort_if_strict = false;
+  return options;
+}
 
- private:
-  static HookOptions with_log(nb::handle dict, const std::shared_ptr<LogQueue>& log) {
-    HookOptions options = hook_options_of(dict);
-    options.log = log_into(log);
-    options.log_level = LogLevel::kInfo;
-    options.abort_if_strict = false;
-    return options;
+PythonHook PythonHook::opened(Result<Hook> hook, const std::shared_ptr<LogQueue>& log) {
+  log->drain();
+  return {value_of(std::move(hook)), log};
+}
+
+bool PythonHook::make_due(const std::vector<std::string>& collections) {
+  if (!step_) return false;
+  const std::vector<std::string_view> names(collections.begin(), collections.end());
+  step_->make_due(names);
+  settle();
+  return step_->anything_due();
+}
+
+void PythonHook::save_any(std::string_view name, nb::handle array) {
+  if (!anything_due()) return;
+  const AnyArray any(array);
+  step_->save(name, any.view());
+}
+
+// Pairs of a name and an array, in turn; those that no collection wants are not looked at.
+void PythonHook::save_many(nb::handle names, nb::handle arrays) {
+  if (!anything_due()) return;
+  nb::iterator array = nb::iter(arrays);
+  for (const nb::handle name : nb::iter(names)) {
+    if (array == nb::iterator::sentinel()) break;
+    const auto text = nb::cast<std::string_view>(name);
+    if (step_->wants(text)) save(text, *array);
+    ++array;
   }
-  static PythonHook opened(Result<Hook> hook, const std::shared_ptr<LogQueue>& log) {
-    log->drain();
-    return {value_of(std::move(hook)), log};
-  }
-  template <typename Use>
-  void use(nb::handle array, const Use& use) {
-    if (!anything_due()) return;
-    const BorrowedArray borrowed(array);
-    if (borrowed.view().size_bytes() < kUnlockedBytes) return use(borrowed.view());
+}
+
+void PythonHook::save_tensor(std::string_view name, nb::handle array, const std::vector<std::string>& collections) {
+  const AnyArray any(array);
+  const std::vector<std::string_view> names(collections.begin(), collections.end());
+  hook_.save_tensor(name, any.view(), std::span<const std::string_view>(names));
+  settle();
+}
+
+void PythonHook::prepare() {
+  const Status prepared = hook_.prepare();
+  settle();
+  check(prepared);
+}
+
+void PythonHook::close() {
+  step_.reset();
+  {
     const nb::gil_scoped_release unlocked;
-    use(borrowed.view());
+    static_cast<void>(hook_.close());  // what failed is in the report
   }
+  settle();
+}
 
-  std::shared_ptr<LogQueue> log_;  // shared with the log hook, which the writer thread may hold on to
-  Hook hook_;
-  std::optional<StepScope> step_;  // ends before the hook does
-  bool is_strict_;
-};
+void PythonHook::fail(const std::string& reason) {
+  if (step_) step_->end_partial();
+  step_.reset();
+  {
+    const nb::gil_scoped_release unlocked;
+    static_cast<void>(hook_.fail(reason));
+  }
+  settle();
+}
+
+void PythonHook::settle_slowly() {
+  if (!log_->is_empty()) log_->drain();
+  if (!is_strict_) return;
+  if (const auto error = hook_.first_error()) {
+    is_strict_ = false;
+    raise(*error);
+  }
+}
+
+namespace {
 
 void bind_steps(nb::class_<PythonHook>& hook) {
   hook.def("begin_step", &PythonHook::begin_step, nb::arg("mode") = nb::none(),
@@ -216,15 +172,17 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("end_step", &PythonHook::end_step, nb::arg("partial") = false)
       .def("anything_due", &PythonHook::anything_due)
       .def("due_set", &PythonHook::due_set, "The same for two steps that want the same tensors; 0 if nothing is due.")
+      .def("make_due", &PythonHook::make_due,
+           "These collections are due in the open step, whatever their schedules say; True if anything is.")
       .def("set_facts", [](PythonHook& self, nb::handle facts) { self.hook().set_facts(step_facts_of(facts)); })
       .def("set_usual_facts", &PythonHook::set_usual_facts, nb::arg("optimizer_step"), nb::arg("training"),
            nb::arg("grad_enabled"), "The facts that every step has, without a dict.")
       .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
       .def("wants", &PythonHook::wants, "Whether the tensor would be saved in the open step.")
-      .def("save", &PythonHook::save)
+      .def("save", &PythonHook::save<std::string_view>)
       .def("save_any", &PythonHook::save_any, "Saves an array of numbers or of NumPy's texts in the open step.")
-      .def("save_input", &PythonHook::save_input)
-      .def("save_output", &PythonHook::save_output)
+      .def("save_input", &PythonHook::save_input<std::string_view>)
+      .def("save_output", &PythonHook::save_output<std::string_view>)
       .def("save_many", &PythonHook::save_many)
       .def("save_tensor", &PythonHook::save_tensor)
       .def("save_scalar", &PythonHook::save_scalar, nb::arg("name"), nb::arg("value").none(),
@@ -247,6 +205,7 @@ void bind_collections(nb::class_<PythonHook>& hook) {
       .def("set_collection",
            [](PythonHook& self, nb::handle config) { check(self.hook().set_collection(collection_config_of(config))); })
       .def("reset_collections", [](PythonHook& self) { check(self.hook().reset_collections()); })
+      .def("enter_tape", [](PythonHook& self) { self.hook().enter_tape(); })
       .def("include_collection", [](PythonHook& self, std::string_view name) { self.hook().include_collection(name); })
       .def("set_save_config",
            [](PythonHook& self, nb::handle config) { check(self.hook().set_save_config(save_config_of(config))); })

@@ -5,12 +5,17 @@
 // that takes anything and does nothing.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/vector.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "bindings/bindings.h"
+#include "bindings/python_hook.h"
 
 namespace tornasole::python {
 namespace {
@@ -21,12 +26,13 @@ namespace nb = nanobind;
 struct TorchTypes {
   nb::object tensor;
   nb::object current_graph_task;  // none before PyTorch 2.1
+  nb::object is_grad_enabled;
 };
 
 const TorchTypes& torch_types() {
   static const TorchTypes* types = [] {
     const nb::module_ torch = nb::module_::import_("torch");
-    auto* made = new TorchTypes{torch.attr("Tensor"), nb::none()};
+    auto* made = new TorchTypes{torch.attr("Tensor"), nb::none(), torch.attr("is_grad_enabled")};
     if (nb::hasattr(torch.attr("_C"), "_current_graph_task_id")) {
       made->current_graph_task = torch.attr("_C").attr("_current_graph_task_id");
     }
@@ -48,12 +54,28 @@ bool is_in_backward() {
   return PyLong_AsLong(id.ptr()) != -1;
 }
 
+bool is_grad_enabled() {
+  const nb::object answer = nb::steal(PyObject_CallNoArgs(torch_types().is_grad_enabled.ptr()));
+  if (!answer.is_valid()) nb::raise_python_error();
+  return answer.ptr() == Py_True;
+}
+
 // Where tensors go. `rescue(save, name, tensor, error)` gets those the engine cannot take as they are; it never raises.
 class Sink {
  public:
-  Sink(nb::object hook, nb::object rescue) : hook_(std::move(hook)), rescue_(std::move(rescue)) {}
+  Sink(nb::object hook, nb::object rescue)
+      : hook_(std::move(hook)), rescue_(std::move(rescue)), engine_(nb::inst_ptr<PythonHook>(hook_)) {}
 
-  void give(const nb::object& method, nb::handle name, nb::handle tensor) const {
+  // `save(engine)` does without Python; what it cannot do is done once more as any caller would, for the error to be
+  // the one that any caller gets.
+  template <typename Save>
+  void give(const nb::object& method, nb::handle name, nb::handle tensor, const Save& save) const {
+    try {
+      save(*engine_);
+      return;
+    } catch (...) {
+      PyErr_Clear();
+    }
     PyObject* arguments[] = {hook_.ptr(), name.ptr(), tensor.ptr()};
     const nb::object done = nb::steal(PyObject_VectorcallMethod(method.ptr(), arguments, 3, nullptr));
     if (done.is_valid()) return;
@@ -67,6 +89,7 @@ class Sink {
 
  private:
   nb::object hook_, rescue_;
+  PythonHook* engine_;  // of hook_
 };
 
 struct Methods {
@@ -98,18 +121,18 @@ void each_tensor(nb::handle value, const Use& use, int depth = 0) {
 class ForwardTap {
  public:
   ForwardTap(nb::object hook, nb::object name, nb::object rescue)
-      : sink_(std::move(hook), std::move(rescue)), name_(std::move(name)) {}
+      : sink_(std::move(hook), std::move(rescue)), name_(std::move(name)), module_(nb::cast<std::string>(name_)) {}
 
   void call(nb::handle inputs, nb::handle outputs) {
     if (is_in_backward()) return;
     ++calls_;
     each_tensor(inputs, [&](nb::handle tensor) {
       ++inputs_;
-      sink_.give(methods().save_input, name_, tensor);
+      sink_.give(methods().save_input, name_, tensor, [&](PythonHook& hook) { hook.save_input(module_, tensor); });
     });
     each_tensor(outputs, [&](nb::handle tensor) {
       ++outputs_;
-      sink_.give(methods().save_output, name_, tensor);
+      sink_.give(methods().save_output, name_, tensor, [&](PythonHook& hook) { hook.save_output(module_, tensor); });
     });
   }
   nb::object name() const { return name_; }
@@ -120,22 +143,55 @@ class ForwardTap {
  private:
   Sink sink_;
   nb::object name_;
+  ModuleName module_;
   int calls_ = 0, inputs_ = 0, outputs_ = 0;  // since it was made
 };
 
-// A gradient, when the backward pass has it.
-class GradientTap {
+// One tensor under one name.
+class TensorSink {
  public:
-  GradientTap(nb::object hook, nb::object name, nb::object rescue)
-      : sink_(std::move(hook), std::move(rescue)), name_(std::move(name)) {}
-  void call(nb::handle gradient) const {
-    if (is_tensor(gradient)) sink_.give(methods().save, name_, gradient);
+  TensorSink(nb::object hook, nb::object name, nb::object rescue)
+      : sink_(std::move(hook), std::move(rescue)), name_(std::move(name)), tensor_name_(nb::cast<std::string>(name_)) {}
+  void give(nb::handle tensor) {
+    sink_.give(methods().save, name_, tensor, [&](PythonHook& hook) { hook.save(tensor_name_, tensor); });
   }
   nb::object name() const { return name_; }
 
  private:
   Sink sink_;
   nb::object name_;
+  TensorName tensor_name_;
+};
+
+// A gradient, when the backward pass has it.
+class GradientTap {
+ public:
+  GradientTap(nb::object hook, nb::object name, nb::object rescue)
+      : sink_(std::move(hook), std::move(name), std::move(rescue)) {}
+  void call(nb::handle gradient) {
+    if (is_tensor(gradient)) sink_.give(gradient);
+  }
+  nb::object name() const { return sink_.name(); }
+
+ private:
+  TensorSink sink_;
+};
+
+// Parameters, given to the hook one after the other at the start of each step.
+class TensorList {
+ public:
+  TensorList(nb::object hook, nb::object rescue) : hook_(std::move(hook)), rescue_(std::move(rescue)) {}
+  void add(nb::object name, nb::object tensor) {
+    tensors_.emplace_back(TensorSink(hook_, std::move(name), rescue_), std::move(tensor));
+  }
+  void save() {
+    for (auto& [sink, tensor] : tensors_) sink.give(tensor);
+  }
+  std::size_t size() const noexcept { return tensors_.size(); }
+
+ private:
+  nb::object hook_, rescue_;
+  std::vector<std::pair<TensorSink, nb::object>> tensors_;
 };
 
 // After the root's forward pass: notes that the pass came to its end, and tells somebody while that is wanted.
@@ -145,12 +201,14 @@ class PassEnd {
     is_open_ = false;
     if (listener_.is_valid() && !listener_.is_none()) listener_();
   }
-  void open() noexcept { is_open_ = true; }
+  void open() noexcept { is_open_ = is_used_; }
   bool is_open() const noexcept { return is_open_; }
   void set_listener(nb::object listener) { listener_ = std::move(listener); }
+  void set_used(bool is_used) noexcept { is_used_ = is_used; }
 
  private:
   bool is_open_ = false;
+  bool is_used_ = true;  // hangs on the root
   nb::object listener_;
 };
 
@@ -193,13 +251,22 @@ nb::tuple nothing_reduced(nb::handle) {
   return nb::make_tuple(getter, nb::make_tuple(context, "__exit__"));
 }
 
-// One call for all parameters of a step.
-void save_many(nb::object hook, const nb::list& names, const nb::list& tensors, nb::object rescue) {
-  const Sink sink(std::move(hook), std::move(rescue));
-  const Py_ssize_t count = std::min(PyList_GET_SIZE(names.ptr()), PyList_GET_SIZE(tensors.ptr()));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    sink.give(methods().save, PyList_GET_ITEM(names.ptr(), i), PyList_GET_ITEM(tensors.ptr(), i));
+// All that the callback before a root's forward pass asks the engine. -1: nothing begins, a backward pass runs. 0:
+// nothing is due. Else the step's due_set; if it is `calm_set` the usual facts are set and the pass is open.
+std::int64_t begin_pass(PythonHook& hook, PassEnd& pass, std::optional<int> mode, std::int64_t optimizer_step,
+                        bool training, std::int64_t calm_set) {
+  if (is_in_backward()) return -1;
+  if (pass.is_open()) {  // the last forward pass never came to its end
+    pass.call();
+    hook.end_step(/*is_partial=*/true);
   }
+  if (!hook.begin_step(mode)) return 0;
+  const auto due_set = static_cast<std::int64_t>(hook.due_set());
+  if (due_set == calm_set) {
+    hook.set_usual_facts(optimizer_step, training, is_grad_enabled());
+    pass.open();
+  }
+  return due_set;
 }
 
 // Whether every parameter is still where it was found, (dict of the module, key, parameter, requires_grad) each, and
@@ -237,18 +304,27 @@ void bind_torch(nb::module_& module) {
       .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("hook"), nb::arg("name"), nb::arg("rescue"))
       .def_prop_ro("name", &GradientTap::name)
       .def("__reduce__", &nothing_reduced);
-  module.def("save_many", &save_many, nb::arg("hook"), nb::arg("names"), nb::arg("tensors"), nb::arg("rescue"),
-             "Gives tensors to the hook under their names.");
+  nb::class_<TensorList>(module, "TensorList", "Tensors that are given to the hook at each step, under their names.")
+      .def(nb::init<nb::object, nb::object>(), nb::arg("hook"), nb::arg("rescue"))
+      .def("add", &TensorList::add, nb::arg("name"), nb::arg("tensor"))
+      .def("save", &TensorList::save)
+      .def("__len__", &TensorList::size);
   nb::class_<PassEnd>(module, "PassEnd", nb::type_slots(end_slots),
                       "Called after the root's forward pass: knows whether a pass is open, and calls its listener.")
       .def(nb::init<>())
       .def("open", &PassEnd::open)
       .def("is_open", &PassEnd::is_open)
       .def("set_listener", &PassEnd::set_listener, nb::arg("listener").none())
+      .def("set_used", &PassEnd::set_used, nb::arg("is_used"))
       .def("__reduce__", &nothing_reduced);
   module.def(
       "is_unchanged", &is_unchanged, nb::arg("entries"), nb::arg("sizes"),
       "Whether parameters are where they were found: (dict, key, parameter, requires_grad) and (dict, size) each.");
+  module.def(
+      "begin_pass", &begin_pass, nb::arg("hook"), nb::arg("pass"), nb::arg("mode").none(), nb::arg("optimizer_step"),
+      nb::arg("training"), nb::arg("calm_set"),
+      "Begins the step of a forward pass. Its due_set, whose usual facts are set and whose pass is open if it is "
+      "calm_set; 0 if nothing is due, -1 if a backward pass runs.");
   module.def("is_in_backward", &is_in_backward, "Whether a backward pass of PyTorch runs on this thread.");
 }
 

@@ -43,32 +43,28 @@ void Buffer::reset() noexcept {
 }
 
 BufferPool::~BufferPool() {
-  for (const Free& buffer : free_) std::free(buffer.data);
+  for (const auto& [capacity, buffers] : free_) {
+    for (const Free& buffer : buffers) std::free(buffer.data);
+  }
 }
 
 Buffer BufferPool::try_take(std::size_t bytes) {
   // Even an empty value takes a grain, so that a flood of them meets the limit too.
   const std::size_t capacity = (std::max(bytes, std::size_t{1}) + kGrain - 1) / kGrain * kGrain;
   const std::lock_guard lock(mutex_);
-  // The smallest that fits, unless most of it would lie idle.
-  auto best = free_.end();
-  for (auto it = free_.begin(); it != free_.end(); ++it) {
-    if (it->capacity < capacity || it->capacity / 2 > capacity) continue;
-    if (best == free_.end() || it->capacity < best->capacity) best = it;
-  }
-  const std::size_t taken = best != free_.end() ? best->capacity : capacity;
+  // The smallest that fits, unless most of it would lie idle; the one that came back last, which caches may still hold.
+  auto best = free_.lower_bound(capacity);
+  while (best != free_.end() && best->second.empty()) ++best;
+  if (best != free_.end() && best->first / 2 > capacity) best = free_.end();
+  const std::size_t taken = best != free_.end() ? best->first : capacity;
   if (used_bytes_ + taken > limit_bytes_) return {};
   std::byte* data = nullptr;
   if (best != free_.end()) {
-    data = best->data;
+    data = best->second.back().data;
+    best->second.pop_back();
     free_bytes_ -= taken;
-    free_.erase(best);
   } else {
-    while (!free_.empty() && used_bytes_ + free_bytes_ + taken > limit_bytes_) {
-      std::free(free_.front().data);
-      free_bytes_ -= free_.front().capacity;
-      free_.erase(free_.begin());
-    }
+    while (free_bytes_ > 0 && used_bytes_ + free_bytes_ + taken > limit_bytes_) free_oldest_locked();
     data = allocate(taken);
     if (data == nullptr) return {};
   }
@@ -77,11 +73,23 @@ Buffer BufferPool::try_take(std::size_t bytes) {
   return Buffer(this, data, taken);
 }
 
+void BufferPool::free_oldest_locked() noexcept {
+  auto oldest = free_.end();
+  for (auto it = free_.begin(); it != free_.end(); ++it) {
+    if (it->second.empty()) continue;
+    if (oldest == free_.end() || it->second.front().since < oldest->second.front().since) oldest = it;
+  }
+  std::free(oldest->second.front().data);
+  free_bytes_ -= oldest->first;
+  oldest->second.erase(oldest->second.begin());
+  if (oldest->second.empty()) free_.erase(oldest);
+}
+
 void BufferPool::give_back(std::byte* data, std::size_t capacity) noexcept {
   const std::lock_guard lock(mutex_);
   used_bytes_ -= capacity;
   try {
-    free_.push_back({data, capacity});
+    free_[capacity].push_back({data, ++returns_});
     free_bytes_ += capacity;
   } catch (...) {
     std::free(data);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -52,16 +53,18 @@ class BufferPool {
   friend class Buffer;
   struct Free {
     std::byte* data;
-    std::size_t capacity;
+    std::uint64_t since;  // number of the return
   };
   void give_back(std::byte* data, std::size_t capacity) noexcept;
+  void free_oldest_locked() noexcept;
 
   const std::size_t limit_bytes_;  // constant
   mutable std::mutex mutex_;
-  std::vector<Free> free_;      // guarded by mutex_; oldest first
-  std::size_t free_bytes_ = 0;  // guarded by mutex_
-  std::size_t used_bytes_ = 0;  // guarded by mutex_
-  std::size_t peak_bytes_ = 0;  // guarded by mutex_
+  std::map<std::size_t, std::vector<Free>> free_;  // guarded by mutex_; by capacity, oldest first
+  std::uint64_t returns_ = 0;                      // guarded by mutex_
+  std::size_t free_bytes_ = 0;                     // guarded by mutex_
+  std::size_t used_bytes_ = 0;                     // guarded by mutex_
+  std::size_t peak_bytes_ = 0;                     // guarded by mutex_
 };
 
 }  // namespace tornasole::capture

@@ -12,7 +12,8 @@ namespace tornasole::capture {
 namespace {
 
 #if defined(__SSE2__)
-constexpr std::size_t kLargeBytes = std::size_t{2} << 20;  // what a core has for itself
+// From here on the copy would push what the training computes with out of the caches: it is the writer's to read.
+constexpr std::size_t kLargeBytes = std::size_t{128} << 10;
 constexpr std::size_t kLineBytes = 64;
 
 void copy_past_caches(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {

@@ -122,7 +122,21 @@ void StepScope::save_numbered(std::string_view module, bool is_input, const Tens
   state_->save_numbered(serial_, module, is_input, tensor);
 }
 
+void StepScope::save_view(TensorName& name, const TensorView& tensor) noexcept { state_->save(serial_, name, tensor); }
+
+void StepScope::save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) noexcept {
+  state_->save_numbered(serial_, module, is_input, tensor);
+}
+
 bool StepScope::wants(std::string_view name) const noexcept { return due_ && state_->wants(serial_, name); }
+
+void StepScope::make_due(std::span<const std::string_view> collections) noexcept {
+  if (state_ == nullptr) return;
+  const HookState::Begun begun = state_->make_due(serial_, collections);
+  if (begun.id.serial == 0) return;
+  due_ = begun.is_due;
+  due_set_ = begun.due_set;
+}
 
 void Hook::set_mode(Mode mode) noexcept { state_->set_mode(mode); }
 Status Hook::prepare() { return state_->prepare(); }
@@ -136,6 +150,7 @@ void Hook::save_tensor_view(std::string_view name, const TensorView& tensor,
                             std::span<const std::string_view> collections) noexcept {
   state_->save_tensor(name, tensor, collections);
 }
+void Hook::enter_tape() { state_->enter_tape(); }
 void Hook::describe_model(const ModelDescription& model) noexcept { state_->describe_model(model); }
 void Hook::set_facts(const StepFacts& facts) noexcept { state_->set_facts(facts); }
 void Hook::on_publish(std::function<void()> listener) { state_->on_publish(std::move(listener)); }

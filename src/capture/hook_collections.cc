@@ -86,6 +86,12 @@ Status HookState::reset_collections() {
   return {};
 }
 
+void HookState::enter_tape() {
+  if (is_inert()) return;
+  const std::lock_guard lock(mutex_);
+  collections_.enter_tape();
+}
+
 void HookState::include_collection(std::string_view name) {
   if (is_inert()) return;
   const std::lock_guard lock(mutex_);

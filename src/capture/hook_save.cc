@@ -54,7 +54,10 @@ TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts) {
   return TensorView::strings(*texts);
 }
 
-void HookState::save(std::uint64_t serial, std::string_view name, const TensorView& tensor) noexcept {
+// `find` gives what is known of the name, with mutex_ held.
+template <typename Find>
+void HookState::save_found(std::uint64_t serial, std::string_view name, const TensorView& tensor,
+                           const Find& find) noexcept {
   guarded("save", [&] {
     std::unique_lock lock(mutex_);
     if (step_.id.serial != serial || !step_.is_open) {
@@ -62,12 +65,26 @@ void HookState::save(std::uint64_t serial, std::string_view name, const TensorVi
       return;
     }
     try {
-      NameInfo* info = name_info_locked(name);
+      NameInfo* info = find();
       if (info != nullptr) save_locked(lock, *info, tensor);
     } catch (...) {
       // A step without one of its values would look whole.
       lose_unsaved_locked(serial, error_from_current_exception());
     }
+  });
+}
+
+void HookState::save(std::uint64_t serial, std::string_view name, const TensorView& tensor) noexcept {
+  save_found(serial, name, tensor, [&] { return name_info_locked(name); });
+}
+
+void HookState::save(std::uint64_t serial, TensorName& name, const TensorView& tensor) noexcept {
+  save_found(serial, name.text_, tensor, [&] {
+    auto* known = static_cast<NameInfo*>(name.known_);
+    if (known != nullptr && !known->is_bad) return known;
+    known = name_info_locked(name.text_);
+    name.known_ = known;
+    return known;
   });
 }
 
@@ -85,14 +102,35 @@ void HookState::lose_unsaved_locked(std::uint64_t serial, const Error& why) {
 
 void HookState::save_numbered(std::uint64_t serial, std::string_view module, bool is_input,
                               const TensorView& tensor) noexcept {
-  guarded("save", [&] {
-    std::string name = fmt::format("{}_{}_", module, is_input ? "input" : "output");
-    {
-      const std::lock_guard lock(mutex_);
-      if (step_.id.serial == serial && step_.is_open) name += std::to_string(step_.numbers[name]++);
-    }
-    save(serial, name, tensor);
+  save_found(serial, module, tensor, [&] { return next_locked(*numbered_locked(module, is_input)); });
+}
+
+void HookState::save_numbered(std::uint64_t serial, ModuleName& module, bool is_input,
+                              const TensorView& tensor) noexcept {
+  save_found(serial, module.text_, tensor, [&] {
+    void*& known = is_input ? module.inputs_ : module.outputs_;
+    if (known == nullptr) known = numbered_locked(module.text_, is_input);
+    return next_locked(*static_cast<Numbered*>(known));
   });
+}
+
+HookState::Numbered* HookState::numbered_locked(std::string_view module, bool is_input) {
+  std::string stem = fmt::format("{}_{}_", module, is_input ? "input" : "output");
+  const auto known = numbered_.find(stem);
+  if (known != numbered_.end()) return &known->second;
+  return &numbered_.emplace(stem, Numbered{.stem = stem}).first->second;
+}
+
+HookState::NameInfo* HookState::next_locked(Numbered& numbered) {
+  if (numbered.serial != step_.id.serial) {
+    numbered.serial = step_.id.serial;
+    numbered.next = 0;
+  }
+  const std::size_t number = numbered.next++;
+  if (number < numbered.infos.size() && !numbered.infos[number]->is_bad) return numbered.infos[number];
+  NameInfo* info = name_info_locked(numbered.stem + std::to_string(number));
+  if (number == numbered.infos.size()) numbered.infos.push_back(info);
+  return info;
 }
 
 bool HookState::wants(std::uint64_t serial, std::string_view name) noexcept {
@@ -169,9 +207,13 @@ HookState::Work HookState::make_work_locked(NameInfo& info, const plan::Collecti
   }
   const std::int64_t bytes = std::max<std::int64_t>(tensor.size_bytes(), 0);
   for (const int position : order.collections) {
-    const std::string& collection = plan_->saved()[static_cast<std::size_t>(position)]->name;
-    ++values_by_collection_[collection];
-    bytes_by_collection_[collection] += work.save_raw ? bytes : static_cast<std::int64_t>(8 * work.reductions.size());
+    Saved& saved = saved_by_position_[static_cast<std::size_t>(position)];
+    if (saved.values == nullptr) {
+      const std::string& collection = plan_->saved()[static_cast<std::size_t>(position)]->name;
+      saved = {&bytes_by_collection_[collection], &values_by_collection_[collection]};
+    }
+    ++*saved.values;
+    *saved.bytes += work.save_raw ? bytes : static_cast<std::int64_t>(8 * work.reductions.size());
   }
   return work;
 }
@@ -247,7 +289,8 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
                              step_.id.mode_step, work.save_raw ? "" : ", reduced"));
   }
   if (work.save_shape) push_shape_locked(work.serial, work.name, tensor.shape());
-  if (!work.reductions.empty() || work.is_metric) {
+  const bool is_metric = work.is_metric && config_.in_sagemaker;
+  if (!work.reductions.empty() || is_metric) {
     // Reducing reads the whole tensor: other threads need not wait for that.
     reduce::Reduced reduced;
     double mean = 0;
@@ -257,7 +300,7 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
       wanted.reserve(work.reductions.size());
       for (const auto& [reduction, name] : work.reductions) wanted.push_back(reduction);
       reduced = reduce::reduce(tensor, wanted, static_cast<int>(config_.reduce_threads));
-      if (work.is_metric) mean = reduce::mean_of(tensor);
+      if (is_metric) mean = reduce::mean_of(tensor);
     }
     for (const reduce::ReducedValue& value : reduced.values) {
       const auto named = std::find_if(work.reductions.begin(), work.reductions.end(),
@@ -276,7 +319,7 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
                                                    *work.name, dtype_name(tensor.dtype()), tensor.shape().to_string(),
                                                    reduction_name(reduced.skipped.front())));
     }
-    if (work.is_metric && config_.in_sagemaker) {
+    if (is_metric) {
       step_.metrics.push_back({*work.name, step_.id.mode, mean, work.wall_time, step_.id.mode_step});
     }
   }
@@ -381,7 +424,8 @@ void HookState::push_stream(std::unique_lock<std::mutex>& lock, const Work& work
       total_wait_ns += waited_ns;
       is_cut = !buffer;
       if (buffer) std::memcpy(buffer.data(), tensor.data() + done, piece);
-      writer_->push(PieceJob{stream, piece, std::move(buffer), is_cut}, piece, is_cut);
+      writer_->push(PieceJob{stream, piece, std::move(buffer), is_cut}, piece,
+                    is_cut ? JobQueue::Wake::kNow : JobQueue::Wake::kLater);
       done += piece;
     }
   }
@@ -488,7 +532,7 @@ void HookState::lose_step_locked(std::uint64_t serial, std::string_view cause, c
   if (step_.id.serial != serial || step_.is_lost) return;
   step_.is_lost = true;
   health_->step_dropped(cause, why);
-  if (writer_) writer_->push(StepDropJob{serial}, 0, /*wake=*/true);
+  if (writer_) writer_->push(StepDropJob{serial}, 0, JobQueue::Wake::kSoon);
 }
 
 void HookState::lose_value_locked(const Work& work, const TensorView& tensor, std::string_view cause,

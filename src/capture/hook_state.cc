@@ -204,7 +204,7 @@ void HookState::describe_model(const ModelDescription& model) noexcept {
     if (!statistics_.empty()) roles_.describe(model);
     if (!writer_ || text == model_text_) return;
     model_text_ = text;
-    writer_->push(ModelJob{std::move(text)}, 0, /*wake=*/true);
+    writer_->push(ModelJob{std::move(text)}, 0, JobQueue::Wake::kSoon);
   });
 }
 
@@ -303,7 +303,7 @@ void HookState::flush_for_signal(int signal_number, double seconds) noexcept {
       if (recorder_.is_on()) write_recorded_locked();
       lock.unlock();
     }
-    writer_->push(FlushJob{fmt::format("signal {}", signal_number)}, 0, /*wake=*/true);
+    writer_->push(FlushJob{fmt::format("signal {}", signal_number)}, 0, JobQueue::Wake::kNow);
     writer_->wait_idle(seconds * 0.7);
   } catch (...) {
     health_->note("signal", error_from_current_exception());

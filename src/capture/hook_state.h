@@ -74,12 +74,16 @@ class HookState {
     std::uint64_t due_set = 0;  // see StepScope::due_set
   };
   Begun begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
+  // See StepScope::make_due; a serial of 0 if the step is open no more.
+  Begun make_due(std::uint64_t serial, std::span<const std::string_view> collections) noexcept;
   void end_step(std::uint64_t serial, bool is_partial) noexcept;
   void set_mode(Mode mode) noexcept;
   Status prepare();
 
   void save(std::uint64_t serial, std::string_view name, const TensorView& tensor) noexcept;
   void save_numbered(std::uint64_t serial, std::string_view module, bool is_input, const TensorView& tensor) noexcept;
+  void save(std::uint64_t serial, TensorName& name, const TensorView& tensor) noexcept;
+  void save_numbered(std::uint64_t serial, ModuleName& module, bool is_input, const TensorView& tensor) noexcept;
   bool wants(std::uint64_t serial, std::string_view name) noexcept;
   void save_scalar(std::string_view name, double value, const ScalarOptions& options) noexcept;
   void save_tensor(std::string_view name, const TensorView& tensor,
@@ -92,6 +96,7 @@ class HookState {
   Status set_collection(const CollectionConfig& config);
   Result<CollectionConfig> collection_config(std::string_view name);
   Status reset_collections();
+  void enter_tape();
   void include_collection(std::string_view name);
   Status set_save_config(const SaveConfig& config);
   Status set_reduction_config(const ReductionConfig& config);
@@ -146,6 +151,13 @@ class HookState {
     bool is_seen_due = false;  // offered at a step at which something was due
     std::vector<std::pair<Reduction, const std::string*>> reduction_names = {};
     std::vector<NameInfo*> derived = {};  // by position in statistics_; null until it is first wanted
+  };
+  // The inputs or outputs of a module: <stem>0, <stem>1, ... in the order in which they come in a step.
+  struct Numbered {
+    std::string stem = {};
+    std::vector<NameInfo*> infos = {};
+    std::uint64_t serial = 0;  // of the step that was counted last
+    std::size_t next = 0;
   };
   // One statistic of a tensor, and the name it is saved under.
   struct Derived {
@@ -208,7 +220,6 @@ class HookState {
     std::size_t held_bytes = 0;
     std::vector<const std::string*> non_finite = {};  // names of tensors with such a statistic
     std::vector<format::MetricRecord> metrics = {};
-    std::unordered_map<std::string, int> numbers = {};
   };
 
   HookState(config::Config config, std::shared_ptr<Health> health, plan::Collections collections, const Clock* clock);
@@ -232,6 +243,10 @@ class HookState {
   // hook_save.cc
   class WithoutLock;
   void lose_unsaved_locked(std::uint64_t serial, const Error& why);
+  template <typename Find>
+  void save_found(std::uint64_t serial, std::string_view name, const TensorView& tensor, const Find& find) noexcept;
+  Numbered* numbered_locked(std::string_view module, bool is_input);
+  NameInfo* next_locked(Numbered& numbered);
   void save_locked(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor);
   void save_due(std::unique_lock<std::mutex>& lock, NameInfo& info, const TensorView& tensor);
   NameInfo* name_info_locked(std::string_view name);
@@ -313,7 +328,8 @@ class HookState {
   bool has_bad_plan_ = false;
   plan::CollectionBits all_bits_;
   std::array<std::int64_t, 4> next_due_{};  // by mode_index: nothing is due before this mode step
-  std::unordered_map<std::string, NameInfo, NameHash, std::equal_to<>> infos_;  // by the name as it was given
+  std::unordered_map<std::string, NameInfo, NameHash, std::equal_to<>> infos_;     // by the name as it was given
+  std::unordered_map<std::string, Numbered, NameHash, std::equal_to<>> numbered_;  // by stem
   std::unordered_map<std::string, const std::string*, NameHash, std::equal_to<>> scalar_names_;
   std::set<const std::string*> warned_names_;  // told once that not everything of them could be saved
   std::deque<std::string> own_names_;          // in a dry run there is no writer to keep them
@@ -348,6 +364,11 @@ class HookState {
   std::int64_t total_wait_ns_ = 0;
   std::map<std::string, std::int64_t> bytes_by_collection_;
   std::map<std::string, std::int64_t> values_by_collection_;
+  struct Saved {  // in these maps; null until the first value
+    std::int64_t* bytes = nullptr;
+    std::int64_t* values = nullptr;
+  };
+  std::vector<Saved> saved_by_position_;  // of the collection in plan_->saved()
   std::vector<std::string> unclaimed_;
 };
 

@@ -34,6 +34,7 @@ Status HookState::prepare_locked() {
 
 void HookState::precompute_locked() {
   due_sets_.clear();
+  saved_by_position_.assign(plan_->saved().size(), {});
   all_bits_.assign((plan_->saved().size() + 63) / 64, ~std::uint64_t{0});
   if (const std::size_t rest = plan_->saved().size() % 64; rest != 0) all_bits_.back() = (std::uint64_t{1} << rest) - 1;
   for (const Mode mode : kAllModes) {
@@ -77,6 +78,30 @@ HookState::Begun HookState::begin_step(std::optional<Mode> mode, std::optional<s
       NameInfo* info = plan_ ? name_info_locked(pending.name) : nullptr;
       if (info != nullptr) save_locked(lock, *info, view_of(pending.tensor, &texts));
     }
+  });
+  return begun;
+}
+
+HookState::Begun HookState::make_due(std::uint64_t serial, std::span<const std::string_view> collections) noexcept {
+  Begun begun;
+  guarded("make_due", [&] {
+    const std::lock_guard lock(mutex_);
+    if (step_.id.serial != serial || !step_.is_open || !is_writer_ || !plan_ || has_bad_plan_) return;
+    // Of a step with nothing due only the number is worked out when it is opened.
+    if (!step_.has_due) step_.due.assign(all_bits_.size(), 0);
+    if (!step_.has_watch) step_.watching.assign(all_bits_.size(), 0);
+    step_.triggered.resize(all_bits_.size(), 0);
+    const std::vector<const plan::Collection*>& saved = plan_->saved();
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      if (std::ranges::find(collections, std::string_view(saved[i]->name)) == collections.end()) continue;
+      const auto& schedule = saved[i]->schedules[mode_index(step_.id.mode)];
+      if (schedule && schedule->end_step && *schedule->end_step <= 0) continue;
+      step_.due[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+    step_.has_due = plan::any(step_.due);
+    const bool is_due = step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep;
+    if (is_due) step_.due_set = find_due_set_locked();
+    begun = {step_.id, is_due, is_due ? step_.due_set : 0};
   });
   return begun;
 }
@@ -157,7 +182,7 @@ bool HookState::start_step_locked() {
                           io_error("capture is off: {} could not be written to", writer_->store().description()));
     return false;
   }
-  writer_->push(StepStartJob{step_.id}, 0, /*wake=*/true);
+  writer_->push(StepStartJob{step_.id}, 0, JobQueue::Wake::kSoon);
   return true;
 }
 
@@ -196,7 +221,7 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
       } else {
         writer_->push(StepEndJob{step_.id, is_partial, step_.facts, std::move(step_.metrics),
                                  is_exported_ ? nullptr : export_collections_locked()},
-                      0, /*wake=*/true);
+                      0, JobQueue::Wake::kSoon);
         step_.is_handed_over = true;
       }
     }
@@ -207,7 +232,6 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
   }
   step_.held.clear();
   step_.held_bytes = 0;
-  step_.numbers.clear();
   step_.classes.clear();
   step_.non_finite.clear();
   step_.is_started = step_.is_lost = step_.is_handed_over = false;
@@ -383,7 +407,7 @@ void HookState::write_recorded_locked() {
     }
     if (step_.is_lost || config_.dry_run) continue;
     writer_->push(StepEndJob{step_.id, false, recorded.facts, {}, is_exported_ ? nullptr : export_collections_locked()},
-                  0, /*wake=*/true);
+                  0, JobQueue::Wake::kSoon);
   }
   step_ = OpenStep{};
   step_.id = ended;

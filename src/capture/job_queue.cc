@@ -7,18 +7,31 @@ namespace tornasole::capture {
 namespace {
 
 constexpr std::size_t kWakeBytes = std::size_t{512} << 10;
+constexpr std::size_t kUrgentBytes = std::size_t{16} << 20;
 constexpr std::int64_t kSliceNs = 20'000'000;  // a waiting taker looks again this often
+constexpr int kNaps = 200;                     // about two seconds
+
+// The longer there was nothing, the longer the writer naps: always a fraction of the time between two steps.
+constexpr std::chrono::milliseconds nap_after(int naps) noexcept {
+  return std::chrono::milliseconds(naps < 8 ? 1 : naps < 16 ? 4 : 10);
+}
 
 }  // namespace
 
-void JobQueue::push(Job job, std::size_t bytes, bool wake) {
+JobQueue::JobQueue(std::size_t limit_bytes, const Clock* clock)
+    : pool_(limit_bytes), urgent_bytes_(std::min(kUrgentBytes, limit_bytes / 4)), clock_(clock) {}
+
+void JobQueue::push(Job job, std::size_t bytes, Wake wake) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
     pending_bytes_ += bytes;
-    notify = !wake_ && (wake || pending_bytes_ >= kWakeBytes);
-    wake_ = wake_ || notify;
+    const bool is_urgent = wake == Wake::kNow || pending_bytes_ >= urgent_bytes_;
+    const bool is_worth_it = is_urgent || wake == Wake::kSoon || pending_bytes_ >= kWakeBytes;
+    notify = (is_urgent && !is_urgent_) || (is_worth_it && !wake_ && !is_napping_);
+    wake_ = wake_ || is_worth_it;
+    is_urgent_ = is_urgent_ || is_urgent;
   }
   if (notify) jobs_ready_.notify_one();
 }
@@ -31,7 +44,7 @@ Buffer JobQueue::take_buffer(std::size_t bytes, const WaitLimits& limits, std::i
   std::uint64_t progress = progress_.load(std::memory_order_relaxed);
   std::unique_lock lock(mutex_);
   // The writer may be asleep over jobs that were not worth waking it for.
-  wake_ = true;
+  wake_ = is_urgent_ = true;
   jobs_ready_.notify_one();
   for (;;) {
     buffer = pool_.try_take(bytes);
@@ -50,11 +63,18 @@ Buffer JobQueue::take_buffer(std::size_t bytes, const WaitLimits& limits, std::i
 
 bool JobQueue::pop_all(std::vector<Job>* jobs, std::int64_t wait_ns) {
   jobs->clear();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_ns);
   std::unique_lock lock(mutex_);
-  if (!wake_) jobs_ready_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [this] { return wake_; });
-  wake_ = false;
+  is_napping_ = true;
+  for (; naps_ < kNaps && !wake_ && std::chrono::steady_clock::now() < end; ++naps_) {
+    jobs_ready_.wait_for(lock, nap_after(naps_), [this] { return is_urgent_; });
+  }
+  is_napping_ = false;
+  if (!wake_) jobs_ready_.wait_until(lock, end, [this] { return wake_; });
+  wake_ = is_urgent_ = false;
   pending_bytes_ = 0;
   jobs->swap(jobs_);
+  if (!jobs->empty()) naps_ = 0;
   return !jobs->empty();
 }
 

@@ -2,8 +2,10 @@
 
 // JobQueue: the one channel from the training threads to the writer thread, bounded in bytes by its buffer pool.
 //
-// Who needs memory for a value takes it here and may have to wait; jobs themselves never wait. The writer is woken for
-// a step's end, for half a megabyte, or by its own clock, so that small values do not cost a context switch each.
+// Who needs memory for a value takes it here and may have to wait; jobs themselves never wait. Waking a thread costs
+// who does it about ten microseconds, so the writer is not woken for each value, but for a step's end, for half a
+// megabyte, or by its own clock; and for two seconds after it had work it naps and looks by itself, a few milliseconds
+// late at most, so that a training in its stride does not have to wake it at all.
 
 #include <atomic>
 #include <condition_variable>
@@ -19,10 +21,15 @@ namespace tornasole::capture {
 
 class JobQueue {
  public:
-  JobQueue(std::size_t limit_bytes, const Clock* clock) : pool_(limit_bytes), clock_(clock) {}
+  JobQueue(std::size_t limit_bytes, const Clock* clock);
 
   // ---- training threads
-  void push(Job job, std::size_t bytes, bool wake);
+  enum class Wake {
+    kLater,  // not for this job
+    kSoon,   // at the end of a nap
+    kNow,
+  };
+  void push(Job job, std::size_t bytes, Wake wake);
   // How long a taker may wait, and what counts as the store standing still.
   struct WaitLimits {
     std::int64_t max_wait_ns = 0;  // in all; INT64_MAX: as long as there is progress
@@ -43,13 +50,17 @@ class JobQueue {
 
  private:
   BufferPool pool_;
+  const std::size_t urgent_bytes_;  // so much must not wait for the end of a nap
   const Clock* clock_;
   std::mutex mutex_;
   std::condition_variable jobs_ready_;
   std::condition_variable space_ready_;
   std::vector<Job> jobs_;          // guarded by mutex_
   std::size_t pending_bytes_ = 0;  // guarded by mutex_
-  bool wake_ = false;              // guarded by mutex_
+  bool wake_ = false;              // guarded by mutex_; the jobs are worth a look
+  bool is_urgent_ = false;         // guarded by mutex_; even in a nap
+  bool is_napping_ = false;        // guarded by mutex_
+  int naps_ = 0;                   // writer thread only; since it last had a job
   std::atomic<std::uint64_t> progress_ = 0;
 };
 

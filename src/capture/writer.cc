@@ -38,7 +38,7 @@ Writer::~Writer() {
 
 // ---- hook's side
 
-void Writer::push(Job job, std::size_t bytes, bool wake) {
+void Writer::push(Job job, std::size_t bytes, JobQueue::Wake wake) {
   {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable() && !has_ended_) {
@@ -71,7 +71,7 @@ bool Writer::wait_idle(double seconds) {
 
 bool Writer::close(CloseJob job, double seconds) {
   try {
-    push(std::move(job), 0, /*wake=*/true);
+    push(std::move(job), 0, JobQueue::Wake::kNow);
   } catch (...) {
     is_abandoned_ = true;  // no memory for one job: the thread must not outlive its hook for that
     health_->note("close", error_from_current_exception());

@@ -43,7 +43,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   ~Writer();
 
   // ---- hook's side
-  void push(Job job, std::size_t bytes = 0, bool wake = false);  // starts the thread
+  void push(Job job, std::size_t bytes = 0, JobQueue::Wake wake = JobQueue::Wake::kLater);  // starts the thread
   JobQueue& queue() noexcept { return queue_; }
   Health& health() noexcept { return *health_; }
   store::Store& store() noexcept { return *store_; }

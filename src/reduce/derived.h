@@ -59,6 +59,12 @@ Result<Tensor> across_samples(const TensorView& tensor);
 Result<Tensor> update(const TensorView& now, const TensorView& before);
 // float64 [2]: cosine of the angle between now and before, NaN if one of them is zero; l2 of before.
 Result<Tensor> cosine_previous(const TensorView& now, const TensorView& before);
+// Both at the price of one.
+struct Movement {
+  Tensor update;
+  Tensor cosine_previous;
+};
+Result<Movement> movement(const TensorView& now, const TensorView& before);
 
 // float32 [5]: the 1, 5, 50, 95 and 99 % quantiles, interpolated linearly between neighbours. NaN if an element is, and
 // of no elements. Memory does not grow with the tensor.

@@ -1,4 +1,5 @@
-// Quantiles by selection. Elements are mapped to unsigned keys in the same order, of the width of the element.
+// Quantiles by selection. Floats go by the classes of select_floats.h where these serve. Otherwise elements are mapped
+// to unsigned keys in the same order, of the width of the element.
 //
 //   few elements:  copy the keys, std::nth_element for each rank.
 //   many elements: no copy; count the keys by their upper 11 bits, then, within the classes that hold a wanted rank, by
@@ -16,6 +17,7 @@
 #include "reduce/derived.h"
 #include "reduce/element_values.h"
 #include "reduce/make_tensor.h"
+#include "reduce/select_floats.h"
 
 namespace tornasole::reduce {
 namespace {
@@ -226,15 +228,22 @@ double interpolate(double lower, double upper, double fraction) {
 }
 
 template <typename O>
-std::array<float, 5> quantiles_in(const TensorView& tensor) {
-  const std::int64_t count = tensor.element_count();
-  const std::array<Place, 5> places = places_for(count);
-  const std::vector<std::int64_t> ranks = ranks_of(places);
-  const std::vector<typename O::Key> selected =
-      count <= kFewElements ? select_among_few(take_keys<O>(tensor), ranks) : select_among_many<O>(tensor, ranks);
+std::vector<double> select_by_keys(const TensorView& tensor, const std::vector<std::int64_t>& ranks) {
+  const std::vector<typename O::Key> selected = tensor.element_count() <= kFewElements
+                                                    ? select_among_few(take_keys<O>(tensor), ranks)
+                                                    : select_among_many<O>(tensor, ranks);
+  std::vector<double> values;
+  values.reserve(selected.size());
+  for (const typename O::Key key : selected) values.push_back(O::value_of(key));
+  return values;
+}
+
+// `selected` are the values at the ranks.
+std::array<float, 5> quantiles_between(const std::array<Place, 5>& places, const std::vector<std::int64_t>& ranks,
+                                       const std::vector<double>& selected) {
   const auto value_at = [&](std::int64_t rank) {
     const auto place = std::ranges::lower_bound(ranks, rank) - ranks.begin();
-    return O::value_of(selected[static_cast<std::size_t>(place)]);
+    return selected[static_cast<std::size_t>(place)];
   };
   std::array<float, 5> values;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -249,10 +258,19 @@ Result<Tensor> quantiles(const TensorView& tensor) {
   TORNASOLE_CHECK(check_real_elements(tensor, "quantiles"));
   std::array<float, 5> values;
   values.fill(std::numeric_limits<float>::quiet_NaN());
+  if (tensor.element_count() == 0) return make_tensor<float>(values, Shape{5});
+  const std::array<Place, 5> places = places_for(tensor.element_count());
+  const std::vector<std::int64_t> ranks = ranks_of(places);
+  if (const auto floats = select_floats(tensor, ranks)) {
+    values = quantiles_between(places, ranks, {floats->begin(), floats->end()});
+    return make_tensor<float>(values, Shape{5});
+  }
   TORNASOLE_TRY(const Tensor counted, counts(tensor));
   const bool has_nan = counted.values<std::int64_t>()[2] > 0;
-  if (tensor.element_count() > 0 && !has_nan) {
-    with_order(tensor.dtype(), [&](auto order) { values = quantiles_in<decltype(order)>(tensor); });
+  if (!has_nan) {
+    with_order(tensor.dtype(), [&](auto order) {
+      values = quantiles_between(places, ranks, select_by_keys<decltype(order)>(tensor, ranks));
+    });
   }
   return make_tensor<float>(values, Shape{5});
 }

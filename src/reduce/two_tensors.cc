@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "reduce/accumulate.h"
 #include "reduce/blocks.h"
 #include "reduce/derived.h"
 #include "reduce/element_values.h"
 #include "reduce/make_tensor.h"
+#include "reduce/vector_kernels.h"
 
 namespace tornasole::reduce {
 namespace {
@@ -88,7 +91,31 @@ struct Sums {
   double max_now = 0, max_before = 0, max_difference = 0;
 };
 
+// Floats in the order of memory. Their squares are no trouble for a double, so nothing is scaled.
+bool are_plain_floats(const TensorView& now, const TensorView& before) {
+  return now.dtype() == DType::kFloat32 && before.is_contiguous() &&
+         reinterpret_cast<std::uintptr_t>(before.data()) % alignof(float) == 0;
+}
+
+Sums sum_up_floats(const TensorView& now, const TensorView& before) {
+  Sums sums;
+  const auto* old = reinterpret_cast<const float*>(before.data());
+  const VectorKernels& kernels = vector_kernels();
+  for_each_block<float>(now, ElementOrder::kRowMajor, [&](const float* x, std::size_t size) {
+    BlockPairSums block;
+    kernels.compare_floats(x, old, size, &block);
+    add_lanes(sums.now, block.now);
+    add_lanes(sums.before, block.before);
+    add_lanes(sums.difference, block.difference);
+    add_lanes(sums.product, block.product);
+    old += size;
+    return true;
+  });
+  return sums;
+}
+
 Sums sum_up(const TensorView& now, const TensorView& before, Scales scale) {
+  if (are_plain_floats(now, before)) return sum_up_floats(now, before);
   Sums sums;
   for_each_pair_block(now, before, [&](const double* a, const double* b, const double* d, std::size_t size) {
     Lanes na{}, nb{}, nd{}, ab{};
@@ -157,18 +184,26 @@ Tensor pair_of(double first, double second) {
   return make_tensor<double>(values, Shape{2});
 }
 
+Result<Movement> movement_for(const TensorView& now, const TensorView& before, std::string_view what) {
+  TORNASOLE_CHECK(check_pair(now, before, what));
+  const Compared compared = compare(now, before);
+  return Movement{pair_of(compared.l2_difference, compared.l2_before), pair_of(compared.cosine, compared.l2_before)};
+}
+
 }  // namespace
 
 Result<Tensor> update(const TensorView& now, const TensorView& before) {
-  TORNASOLE_CHECK(check_pair(now, before, "update"));
-  const Compared compared = compare(now, before);
-  return pair_of(compared.l2_difference, compared.l2_before);
+  TORNASOLE_TRY(Movement both, movement_for(now, before, "update"));
+  return std::move(both.update);
 }
 
 Result<Tensor> cosine_previous(const TensorView& now, const TensorView& before) {
-  TORNASOLE_CHECK(check_pair(now, before, "cosine_previous"));
-  const Compared compared = compare(now, before);
-  return pair_of(compared.cosine, compared.l2_before);
+  TORNASOLE_TRY(Movement both, movement_for(now, before, "cosine_previous"));
+  return std::move(both.cosine_previous);
+}
+
+Result<Movement> movement(const TensorView& now, const TensorView& before) {
+  return movement_for(now, before, "update and cosine_previous");
 }
 
 }  // namespace tornasole::reduce

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "reduce/accumulate.h"
@@ -14,6 +15,7 @@
 #include "reduce/derived.h"
 #include "reduce/element_values.h"
 #include "reduce/make_tensor.h"
+#include "reduce/vector_kernels.h"
 
 namespace tornasole::reduce {
 namespace {
@@ -69,43 +71,62 @@ Result<UnitView> view_units(const TensorView& tensor, std::string_view what) {
   return units;
 }
 
-// Calls side_by_side(first unit, values, count) for elements of neighbouring units, one each, or run(unit, values,
-// count) for elements of one unit.
-template <typename SideBySide, typename Run>
+// Calls side_by_side(first unit, elements, count) for elements of neighbouring units, one each, or run(unit, elements,
+// count) for elements of one unit. Raw has the size of the elements.
+template <typename Raw, typename SideBySide, typename Run>
 void for_each_unit_block(const UnitView& units, const SideBySide& side_by_side, const Run& run) {
   std::size_t unit = 0;
   std::size_t place = 0;  // within the run of the unit
+  for_each_block<Raw>(units.view, ElementOrder::kRowMajor, [&](const Raw* x, std::size_t size) {
+    for (std::size_t i = 0; i < size;) {
+      std::size_t count = 0;
+      if (units.inner == 1) {
+        count = std::min(size - i, units.units - unit);
+        side_by_side(unit, x + i, count);
+        unit += count;
+      } else {
+        count = std::min(size - i, units.inner - place);
+        run(unit, x + i, count);
+        place += count;
+        unit += place == units.inner ? 1 : 0;
+        if (place == units.inner) place = 0;
+      }
+      if (unit == units.units) unit = 0;
+      i += count;
+    }
+    return true;
+  });
+}
+
+// The same with elements of any type as doubles.
+template <typename SideBySide, typename Run>
+void for_each_unit_value(const UnitView& units, const SideBySide& side_by_side, const Run& run) {
   with_value_load(units.view.dtype(), [&](auto load) {
     using Raw = typename decltype(load)::Raw;
-    for_each_block<Raw>(units.view, ElementOrder::kRowMajor, [&](const Raw* raw, std::size_t size) {
-      std::array<double, kBlockElements> x;
-      for (std::size_t i = 0; i < size; ++i) x[i] = load(raw[i]);
-      for (std::size_t i = 0; i < size;) {
-        std::size_t count = 0;
-        if (units.inner == 1) {
-          count = std::min(size - i, units.units - unit);
-          side_by_side(unit, &x[i], count);
-          unit += count;
-        } else {
-          count = std::min(size - i, units.inner - place);
-          run(unit, &x[i], count);
-          place += count;
-          unit += place == units.inner ? 1 : 0;
-          if (place == units.inner) place = 0;
-        }
-        if (unit == units.units) unit = 0;
-        i += count;
-      }
-      return true;
-    });
+    std::array<double, kBlockElements> values;
+    const auto widened = [&](const Raw* raw, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) values[i] = load(raw[i]);
+      return values.data();
+    };
+    for_each_unit_block<Raw>(
+        units, [&](std::size_t first, const Raw* raw, std::size_t n) { side_by_side(first, widened(raw, n), n); },
+        [&](std::size_t unit, const Raw* raw, std::size_t n) { run(unit, widened(raw, n), n); });
   });
+}
+
+Tensor shares_of(const std::vector<std::int64_t>& hits, double samples) {
+  std::vector<float> shares(hits.size());
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    shares[i] = static_cast<float>(static_cast<double>(hits[i]) / samples);  // 0 / 0 is NaN
+  }
+  return make_tensor<float>(shares, Shape{static_cast<std::int64_t>(hits.size())});
 }
 
 // float32 [U]: the share of samples for which `is_counted` holds.
 template <typename Predicate>
 Tensor share_of_samples(const UnitView& units, const Predicate& is_counted) {
   std::vector<std::int64_t> hits(units.units);
-  for_each_unit_block(
+  for_each_unit_value(
       units,
       [&](std::size_t first, const double* x, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) hits[first + i] += static_cast<std::int64_t>(is_counted(x[i]));
@@ -115,17 +136,81 @@ Tensor share_of_samples(const UnitView& units, const Predicate& is_counted) {
         for (std::size_t i = 0; i < count; ++i) of_run += static_cast<std::uint32_t>(is_counted(x[i]));
         hits[unit] += of_run;
       });
-  std::vector<float> shares(units.units);
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    shares[i] = static_cast<float>(static_cast<double>(hits[i]) / units.samples);  // 0 / 0 is NaN
-  }
-  return make_tensor<float>(shares, Shape{static_cast<std::int64_t>(units.units)});
+  return shares_of(hits, units.samples);
+}
+
+Tensor share_of_active_floats(const UnitView& units) {
+  const VectorKernels& kernels = vector_kernels();
+  std::vector<std::int64_t> hits(units.units);
+  std::vector<std::uint32_t> side_by_side(units.units);  // since they were added to `hits`
+  std::size_t pending = 0;
+  const auto flush = [&] {
+    for (std::size_t i = 0; i < hits.size(); ++i) hits[i] += std::exchange(side_by_side[i], 0U);
+    pending = 0;
+  };
+  for_each_unit_block<float>(
+      units,
+      [&](std::size_t first, const float* x, std::size_t count) {
+        kernels.count_active_units(x, count, side_by_side.data() + first);
+        if (++pending == std::numeric_limits<std::uint32_t>::max()) flush();
+      },
+      [&](std::size_t unit, const float* x, std::size_t count) {
+        hits[unit] += static_cast<std::int64_t>(kernels.count_active(x, count));
+      });
+  flush();
+  return shares_of(hits, units.samples);
+}
+
+void add_lanes_to(double& sum, const Lanes& lanes) {
+  for (const double lane : lanes) sum += lane;
+}
+
+void add_up_floats(const UnitView& units, const UnitSums& sums) {
+  const VectorKernels& kernels = vector_kernels();
+  for_each_unit_block<float>(
+      units,
+      [&](std::size_t first, const float* x, std::size_t count) {
+        kernels.add_to_units(x, count, {sums.sum + first, sums.squares + first, sums.magnitudes + first});
+      },
+      [&](std::size_t unit, const float* x, std::size_t count) {
+        BlockSums block;
+        kernels.sum_floats(x, count, &block);
+        add_lanes_to(sums.sum[unit], block.sum);
+        add_lanes_to(sums.squares[unit], block.squares);
+        add_lanes_to(sums.magnitudes[unit], block.abs_sum);
+      });
+}
+
+// The sums of x are those of x * down.
+void add_up(const UnitView& units, const UnitSums& sums, double down) {
+  for_each_unit_value(
+      units,
+      [&](std::size_t first, const double* x, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+          sums.sum[first + i] += x[i] * down;
+          sums.squares[first + i] += x[i] * x[i];
+          sums.magnitudes[first + i] += std::fabs(x[i]);
+        }
+      },
+      [&](std::size_t unit, const double* x, std::size_t count) {
+        Lanes sum{}, squares{}, magnitudes{};
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::size_t lane = i % kLanes;
+          sum[lane] += x[i] * down;
+          squares[lane] += x[i] * x[i];
+          magnitudes[lane] += std::fabs(x[i]);
+        }
+        add_lanes_to(sums.sum[unit], sum);
+        add_lanes_to(sums.squares[unit], squares);
+        add_lanes_to(sums.magnitudes[unit], magnitudes);
+      });
 }
 
 }  // namespace
 
 Result<Tensor> unit_activity(const TensorView& tensor) {
   TORNASOLE_TRY(const UnitView units, view_units(tensor, "unit_activity"));
+  if (tensor.dtype() == DType::kFloat32) return share_of_active_floats(units);
   return share_of_samples(units, [](double x) { return x > 0; });
 }
 
@@ -141,38 +226,15 @@ Result<Tensor> unit_range(const TensorView& tensor, ValueRange bounds) {
 Result<Tensor> across_samples(const TensorView& tensor) {
   TORNASOLE_TRY(const UnitView units, view_units(tensor, "across_samples"));
   const std::size_t u = units.units;
-  // Terms of the mean may cancel after their sum overflowed, so they are summed scaled down. Squares and magnitudes
-  // never cancel: where their sums overflow, so do the results.
-  constexpr double kDown = 0x1p-64;
   std::vector<double> sums(3 * u);
-  double* const sum = sums.data();
-  double* const squares = sum + u;
-  double* const magnitudes = squares + u;
-  for_each_unit_block(
-      units,
-      [&](std::size_t first, const double* x, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i) {
-          sum[first + i] += x[i] * kDown;
-          squares[first + i] += x[i] * x[i];
-          magnitudes[first + i] += std::fabs(x[i]);
-        }
-      },
-      [&](std::size_t unit, const double* x, std::size_t count) {
-        Lanes lane_sum{}, lane_squares{}, lane_magnitudes{};
-        for (std::size_t i = 0; i < count; ++i) {
-          const std::size_t lane = i % kLanes;
-          lane_sum[lane] += x[i] * kDown;
-          lane_squares[lane] += x[i] * x[i];
-          lane_magnitudes[lane] += std::fabs(x[i]);
-        }
-        for (std::size_t lane = 0; lane < kLanes; ++lane) {
-          sum[unit] += lane_sum[lane];
-          squares[unit] += lane_squares[lane];
-          magnitudes[unit] += lane_magnitudes[lane];
-        }
-      });
+  const UnitSums places = {sums.data(), sums.data() + u, sums.data() + 2 * u};
+  const bool are_floats = tensor.dtype() == DType::kFloat32;
+  // Terms of the mean may cancel after their sum overflowed, so they are summed scaled down; floats do not overflow.
+  // Squares and magnitudes never cancel: where their sums overflow, so do the results.
+  const double down = are_floats ? 1 : 0x1p-64;
+  are_floats ? add_up_floats(units, places) : add_up(units, places, down);
   std::vector<float> means(3 * u);
-  for (std::size_t i = 0; i < u; ++i) means[i] = to_float(sums[i] / units.samples / kDown);
+  for (std::size_t i = 0; i < u; ++i) means[i] = to_float(sums[i] / units.samples / down);
   for (std::size_t i = u; i < means.size(); ++i) means[i] = to_float(sums[i] / units.samples);
   return make_tensor<float>(means, Shape{3, static_cast<std::int64_t>(u)});
 }

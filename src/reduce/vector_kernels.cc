@@ -299,9 +299,99 @@ HWY_ATTR std::size_t partition_keys(const std::uint32_t* HWY_RESTRICT bits, std:
   return below;
 }
 
-constexpr VectorKernels kKernels = {HWY_STR(HWY_NAMESPACE), sum_floats,      sum_doubles,   deviate_floats,
-                                    deviate_doubles,        multiply_floats, widen_halves,  widen_bfloat16s,
-                                    widen_integers,         take_moduli,     partition_keys};
+HWY_ATTR void compare_floats(const float* HWY_RESTRICT now, const float* HWY_RESTRICT before, std::size_t count,
+                             BlockPairSums* HWY_RESTRICT out) {
+  Row now_squares, before_squares, difference_squares, product;
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t p = 0; p < kParts; ++p) {
+      const DoubleVector a = load_doubles(now + i + p * kWidth), b = load_doubles(before + i + p * kWidth);
+      const DoubleVector d = hn::Sub(a, b);
+      now_squares.part[p] = hn::Add(now_squares.part[p], hn::Mul(a, a));
+      before_squares.part[p] = hn::Add(before_squares.part[p], hn::Mul(b, b));
+      difference_squares.part[p] = hn::Add(difference_squares.part[p], hn::Mul(d, d));
+      product.part[p] = hn::Add(product.part[p], hn::Mul(a, b));
+    }
+  }
+  now_squares.store(out->now);
+  before_squares.store(out->before);
+  difference_squares.store(out->difference);
+  product.store(out->product);
+  for (std::size_t lane = 0; i < count; ++i, ++lane) {
+    const auto a = static_cast<double>(now[i]), b = static_cast<double>(before[i]);
+    out->now[lane] += a * a;
+    out->before[lane] += b * b;
+    out->difference[lane] += (a - b) * (a - b);
+    out->product[lane] += a * b;
+  }
+}
+
+HWY_ATTR bool extend_range(const float* HWY_RESTRICT x, std::size_t count, float* min, float* max) {
+  const hn::ScalableTag<float> tag;
+  const std::size_t width = hn::Lanes(tag);
+  auto min_v = hn::Set(tag, *min), max_v = hn::Set(tag, *max);
+  auto rest_v = hn::Zero(tag);  // x - x is zero of every number, and NaN of what is none
+  std::size_t i = 0;
+  for (; i + width <= count; i += width) {
+    const auto v = hn::LoadU(tag, x + i);
+    min_v = hn::Min(min_v, v);
+    max_v = hn::Max(max_v, v);
+    rest_v = hn::Add(rest_v, hn::Sub(v, v));
+  }
+  *min = hn::GetLane(hn::MinOfLanes(tag, min_v));
+  *max = hn::GetLane(hn::MaxOfLanes(tag, max_v));
+  float rest = hn::GetLane(hn::SumOfLanes(tag, rest_v));
+  for (; i < count; ++i) {
+    *min = std::min(*min, x[i]);
+    *max = std::max(*max, x[i]);
+    rest += x[i] - x[i];
+  }
+  return rest == 0;
+}
+
+HWY_ATTR void classify_floats(const float* HWY_RESTRICT x, std::size_t count, float low, float scale,
+                              std::uint16_t last, std::uint16_t* HWY_RESTRICT out) {
+  const hn::ScalableTag<float> tag;
+  const hn::Rebind<std::int32_t, decltype(tag)> int_tag;
+  const hn::Rebind<std::uint16_t, decltype(tag)> class_tag;
+  const std::size_t width = hn::Lanes(tag);
+  const auto low_v = hn::Set(tag, low), scale_v = hn::Set(tag, scale);
+  const auto last_v = hn::Set(int_tag, last);
+  std::size_t i = 0;
+  for (; i + width <= count; i += width) {
+    const auto place = hn::ConvertTo(int_tag, hn::Mul(hn::Sub(hn::LoadU(tag, x + i), low_v), scale_v));
+    hn::StoreU(hn::DemoteTo(class_tag, hn::Min(place, last_v)), class_tag, out + i);
+  }
+  for (; i < count; ++i) {
+    const auto place = static_cast<std::int32_t>((x[i] - low) * scale);
+    out[i] = static_cast<std::uint16_t>(std::min<std::int32_t>(place, last));
+  }
+}
+
+HWY_ATTR void add_to_units(const float* HWY_RESTRICT x, std::size_t count, const UnitSums& units) {
+  double* HWY_RESTRICT sum = units.sum;
+  double* HWY_RESTRICT squares = units.squares;
+  double* HWY_RESTRICT magnitudes = units.magnitudes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto v = static_cast<double>(x[i]);
+    sum[i] += v;
+    squares[i] += v * v;
+    magnitudes[i] += std::fabs(v);
+  }
+}
+HWY_ATTR void count_active_units(const float* HWY_RESTRICT x, std::size_t count, std::uint32_t* HWY_RESTRICT units) {
+  for (std::size_t i = 0; i < count; ++i) units[i] += x[i] > 0 ? 1 : 0;
+}
+HWY_ATTR std::size_t count_active(const float* HWY_RESTRICT x, std::size_t count) {
+  std::uint32_t active = 0;
+  for (std::size_t i = 0; i < count; ++i) active += x[i] > 0 ? 1 : 0;
+  return active;
+}
+
+constexpr VectorKernels kKernels = {
+    HWY_STR(HWY_NAMESPACE), sum_floats,      sum_doubles,    deviate_floats,     deviate_doubles, multiply_floats,
+    widen_halves,           widen_bfloat16s, widen_integers, take_moduli,        partition_keys,  compare_floats,
+    extend_range,           classify_floats, add_to_units,   count_active_units, count_active};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace reduce

@@ -38,6 +38,19 @@ struct BlockProduct {
   std::uint64_t sign;  // the top bit is the sign of the product
 };
 
+// A block beside the same block as it was before.
+struct BlockPairSums {
+  Lanes now, before, difference;  // of squares
+  Lanes product;                  // of now times before
+};
+
+// Where the sums of neighbouring units are, one element of a block for each.
+struct UnitSums {
+  double* sum;
+  double* squares;
+  double* magnitudes;
+};
+
 struct VectorKernels {
   const char* name;
   void (*sum_floats)(const float* x, std::size_t count, BlockSums* out);
@@ -53,6 +66,16 @@ struct VectorKernels {
   // How many keys lie below `low`; those with low <= key <= high are appended to `out`, which has room for all.
   std::size_t (*partition_keys)(const std::uint32_t* bits, std::size_t count, std::uint32_t low, std::uint32_t high,
                                 bool of_absolute, std::uint32_t* out, std::size_t* kept);
+  void (*compare_floats)(const float* now, const float* before, std::size_t count, BlockPairSums* out);
+  // Widens [min, max] to hold the block; false if an element is not finite.
+  bool (*extend_range)(const float* x, std::size_t count, float* min, float* max);
+  // (x - low) * scale, rounded down and at most `last`. Never negative, and the products fit an int32.
+  void (*classify_floats)(const float* x, std::size_t count, float low, float scale, std::uint16_t last,
+                          std::uint16_t* out);
+  void (*add_to_units)(const float* x, std::size_t count, const UnitSums& units);
+  // Adds one to the count of each unit whose element is greater than zero.
+  void (*count_active_units)(const float* x, std::size_t count, std::uint32_t* units);
+  std::size_t (*count_active)(const float* x, std::size_t count);
 };
 
 // What this processor runs fastest.

@@ -2,7 +2,6 @@
 
 LAST_ROW = 347
 
-_MXNET = "the hook for MXNet"
 _TENSORFLOW = "the hooks for TensorFlow"
 _OBJECT_STORE = "writing to object stores"
 _TENSORBOARD = "TensorBoard's files"
@@ -10,7 +9,6 @@ _READER = "runs of several workers on the reading side"
 _SEVERAL = "the other frameworks' packages"
 
 LEFT = {
-    **dict.fromkeys((1, 34, 41, 60, 61, 68, 69, 113, 169, 320), _MXNET),
     **dict.fromkeys((80, 117, 134, 144, 145, 166, 167, 287, 288, 289, 291, 317, 318), _TENSORFLOW),
     **dict.fromkeys((3, 63, 74), _OBJECT_STORE),
     **dict.fromkeys((157, 308, 315), _TENSORBOARD),
@@ -20,5 +18,6 @@ LEFT = {
 NEED_NONE = (115,)
 # Rows that are shown in the environment of another framework, by the tests of these folders.
 ELSEWHERE = {
+    "of_mxnet": (1, 34, 41, 60, 61, 68, 69, 113, 169, 320),
     "of_xgboost": (292, 293, 294, 295, 296, 297, 298),
 }

@@ -202,6 +202,49 @@ TEST(WithoutAHook, WhatAConfigurationFileSays) {
   EXPECT_THAT(parse_config_file("{]", "b.json").error().message, HasSubstr("b.json"));
 }
 
+TEST_F(FrontEnd, CollectionsCanBeMadeDueWhateverTheirSchedules) {
+  Hook hook = open({.save_config = {.save_interval = 10}, .framework = Framework::kTensorflow});
+  ASSERT_TRUE(hook.set_collection(
+      {.name = "sm_metrics", .save_config = SaveConfig{.modes = {{Mode::kTrain, {.end_step = 0}}}}}));
+  const std::vector<std::string_view> losses = {"losses"};
+  const std::vector<std::string_view> others = {"sm_metrics", "weights", "nowhere"};
+  hook.begin_step(Mode::kTrain).end();
+  {
+    StepScope step = hook.begin_step(Mode::kTrain);
+    EXPECT_FALSE(step.anything_due());
+    step.make_due(others);
+    EXPECT_FALSE(step.anything_due()) << "switched off, not saved, not there";
+    step.make_due(losses);
+    EXPECT_TRUE(step.anything_due());
+    hook.save_tensor("loss", kValue, {"losses"});
+    hook.save_tensor("accuracy", kValue, {"metrics"});
+  }
+  {
+    StepScope step = hook.begin_step(Mode::kTrain);
+    EXPECT_FALSE(step.anything_due()) << "of one step alone";
+    step.end();
+    step.make_due(losses);
+    EXPECT_FALSE(step.anything_due()) << "the step has ended";
+  }
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(1), ElementsAre("loss"));
+}
+
+TEST_F(FrontEnd, AnEnteredTapeTellsItsTensorsByName) {
+  Hook hook = open({.include_collections = {"weights", "gradients"}, .framework = Framework::kTensorflow});
+  ASSERT_TRUE(hook.prepare());
+  hook.enter_tape();
+  {
+    StepScope step = hook.begin_step(Mode::kTrain);
+    for (const char* name :
+         {"weights/dense/kernel:0", "weights/dense/bias:0", "gradients/dense/kernelGrad", "my_loss"}) {
+      step.save(name, kValue);
+    }
+  }
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(0), UnorderedElementsAre("weights/dense/kernel:0", "gradients/dense/kernelGrad", "my_loss"));
+}
+
 TEST(StepWriterTest, AStepWrittenByHandCanBeReadAndIsNotReplaced) {
   const std::string directory = ::testing::TempDir() + "step_writer_test";
   std::filesystem::remove_all(directory);

@@ -415,6 +415,34 @@ TEST_F(HookTest, InputsAndOutputsOfAModuleAreNumberedOn) {
             (std::vector<std::string>{"relu_output_0", "relu_output_1", "relu_input_0"}));
 }
 
+TEST_F(HookTest, NamesThatAreKeptMeanWhatTextsMean) {
+  TensorName weight("weight"), bad("smdebug/reductions/min/x");
+  ModuleName relu("relu"), same("relu");
+  {
+    Hook hook = open(every_step());
+    for (int i = 0; i < 3; ++i) {
+      auto step = hook.begin_step(Mode::kTrain);
+      step.save(weight, kValues);
+      step.save(bad, kValues);
+      step.save_output(relu, kValues);
+      step.save_output(same, kValues);
+      step.save_output("relu", kValues);
+      step.save_input(relu, kValues);
+      if (i == 1) {
+        ASSERT_TRUE(hook.collection("late").include("^weight$").ok());
+      }
+    }
+    EXPECT_EQ(hook.report().dropped_values.at("bad_name"), 3);
+    auto stale = hook.begin_step(Mode::kTrain);
+    auto step = hook.begin_step(Mode::kTrain);
+    stale.save(weight, kValues);
+    stale.save_output(relu, kValues);
+    EXPECT_EQ(hook.report().dropped_values.at("late"), 2);
+  }
+  const std::vector<std::string> order = {"weight", "relu_output_0", "relu_output_1", "relu_output_2", "relu_input_0"};
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_steps(store_).at(i).order, order) << "step " << i;
+}
+
 TEST_F(HookTest, AValueLargerThanTheQueueIsStreamed) {
   std::vector<std::int32_t> large(2 << 20);
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::int32_t>(i);

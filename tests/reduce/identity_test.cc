@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "reduce/derived.h"
 #include "reduce/reduce.h"
 #include "reduce/vector_kernels.h"
 
@@ -23,6 +24,25 @@ const std::vector<Reduction>& every_reduction() {
   return all;
 }
 
+std::string text_of(const Result<Tensor>& tensor) {
+  std::string text;
+  if (!tensor.ok()) return tensor.error().message;
+  for (const char byte : tensor->bytes()) text += std::to_string(static_cast<unsigned char>(byte)) + ".";
+  return text + "\n";
+}
+
+bool is_complex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
+
+// The statistics that have loops of their own, of the elements side by side and as runs of three units.
+std::string derived_fingerprint(const TensorView& tensor) {
+  const std::int64_t inner = tensor.element_count() / 3;
+  const TensorView runs(tensor.dtype(), tensor.data(), Shape{1, 3, inner});
+  const TensorView shifted(tensor.dtype(), tensor.data() + dtype_size(tensor.dtype()) * (inner > 0), runs.shape());
+  return text_of(quantiles(tensor)) + text_of(unit_activity(tensor)) + text_of(across_samples(tensor)) +
+         text_of(unit_activity(runs)) + text_of(across_samples(runs)) + text_of(update(runs, runs)) +
+         text_of(inner > 0 && tensor.element_count() % 3 != 0 ? cosine_previous(runs, shifted) : update(runs, runs));
+}
+
 // All results as bytes.
 std::string fingerprint(const TensorView& tensor, int threads = 1) {
   Counts counts;
@@ -33,6 +53,7 @@ std::string fingerprint(const TensorView& tensor, int threads = 1) {
     for (const char byte : value.value.bytes()) text += std::to_string(static_cast<unsigned char>(byte)) + ".";
     text += "\n";
   }
+  if (!is_complex(tensor.dtype())) text += derived_fingerprint(tensor);
   return text + std::to_string(counts.zeros) + " " + std::to_string(counts.nan) + " " +
          std::to_string(counts.positive_infinite) + " " + std::to_string(counts.negative_infinite);
 }

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <random>
 
 #include "reduce/derived.h"
 #include "reduce/statistics_fixture.h"
@@ -219,6 +222,28 @@ TEST(Update, EveryTypeSizeAndLayoutAgreesWithASlowLoop) {
   }
 }
 
+// What was kept is without gaps, what is now may have some; one walk over both gives both statistics.
+TEST(Update, OfManyElementsIsTheSameInEveryLayoutAndInOneWalk) {
+  TensorMaker maker(16);
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) {
+    for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{70'001}, {300, 31}, {7, 5, 90}}) {
+      SCOPED_TRACE(std::string(dtype_name(dtype)) + " " + Shape(shape).to_string());
+      const AnyTensor now = maker.strided(dtype, shape, Values::kModerate);
+      const AnyTensor before = maker.strided(dtype, shape, Values::kModerate);
+      const Tensor dense_now = now.dense(), dense_before = before.dense();
+      const auto moved = update(view(dense_now), view(dense_before));
+      const auto turned = cosine_previous(view(dense_now), view(dense_before));
+      ASSERT_TRUE(moved.ok() && turned.ok());
+      for (const auto& both : {movement(view(dense_now), view(dense_before)), movement(now.view(), view(dense_before)),
+                               movement(now.view(), before.view())}) {
+        ASSERT_TRUE(both.ok());
+        EXPECT_EQ(values_of<double>(both->update), values_of<double>(*moved));
+        EXPECT_EQ(values_of<double>(both->cosine_previous), values_of<double>(*turned));
+      }
+    }
+  }
+}
+
 TEST(Update, OtherTypesAndShapesAreRefused) {
   const std::vector<float> floats = {1, 2};
   const std::vector<double> doubles = {1, 2};
@@ -312,6 +337,41 @@ TEST(Quantiles, OfManyElementsAgreeWithASlowLoop) {
     std::vector<double> values(80'000);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = heaps[i % heaps.size()];
     expect_slow_quantiles(TensorView::of(values), Tensor(TensorView::of(values)));
+  }
+}
+
+// Floats are told apart by value before they are by bits: crowds, outliers and the ends of the range.
+TEST(Quantiles, OfFloatsInEveryDistributionAgreeWithASlowLoop) {
+  std::mt19937_64 random(17);
+  std::normal_distribution<float> normal;
+  struct Case {
+    const char* what;
+    std::function<float(std::size_t)> value;
+  };
+  const Case cases[] = {
+      {"spread", [&](std::size_t) { return normal(random); }},
+      {"one far from all others", [&](std::size_t i) { return i == 7 ? 1e9F : normal(random); }},
+      {"heavy tails", [&](std::size_t) { return std::pow(normal(random), 9.0F); }},
+      {"equal", [](std::size_t) { return 2.5F; }},
+      {"zeros of both signs", [](std::size_t i) { return i % 3 == 0 ? -0.0F : 0.0F; }},
+      {"zeros among others", [&](std::size_t i) { return i % 5 == 0   ? normal(random)
+                                                         : i % 2 == 0 ? -0.0F
+                                                                      : 0.0F; }},
+      {"two heaps", [](std::size_t i) { return i % 2 == 0 ? -1.0F : 1.0F; }},
+      {"a range that overflows", [](std::size_t i) { return (i % 2 == 0 ? 3e38F : -3e38F) / float(i % 7 + 1); }},
+      {"a range whose inverse overflows", [](std::size_t i) { return float(i % 9) * 1e-45F; }},
+      {"neighbours", [](std::size_t i) { return std::bit_cast<float>(0x3F800000U + std::uint32_t(i % 1000)); }},
+      {"in order", [](std::size_t i) { return static_cast<float>(i); }},
+      {"with a NaN", [&](std::size_t i) { return i == 300 ? kNan : normal(random); }},
+      {"with an infinity", [&](std::size_t i) { return i == 300 ? kInfinity : normal(random); }},
+  };
+  for (const Case& c : cases) {
+    for (const std::size_t count : {511, 512, 2'049, 9'000, 70'001, 300'000}) {
+      SCOPED_TRACE(std::string(c.what) + " " + std::to_string(count));
+      std::vector<float> values(count);
+      for (std::size_t i = 0; i < count; ++i) values[i] = c.value(i);
+      expect_slow_quantiles(TensorView::of(values), Tensor(TensorView::of(values)));
+    }
   }
 }
 

@@ -324,6 +324,25 @@ TEST(Check, ATrialOfAnotherWriterIsJudgedByNamesAndCollections) {
   EXPECT_EQ(report->verdicts[0].severity, Severity::kError);
 }
 
+TEST(Check, TheReferenceProfileRunsTheRulesAsDocumented) {
+  RuleWorld world;
+  for (std::int64_t step = 0; step < 3; ++step) {
+    world.save(step, {{"gradient/a.weight", filled(1e-9F, {2, 2})}, {"gradient/b.weight", filled(1, {2, 2})}});
+  }
+  Trial trial = world.open();
+  const auto report = check(trial, {.profile = Profile::kReference, .rules = {"VanishingGradient", "Overfit"}});
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->verdicts.size(), 1U);
+  EXPECT_EQ(report->verdicts[0].rule, "VanishingGradient");
+  EXPECT_EQ(report->verdicts[0].tensors, std::vector<std::string>{"gradient/a.weight"});
+  EXPECT_EQ(report->verdicts[0].last_step, 2);
+  ASSERT_EQ(report->not_checked.size(), 1U);
+  EXPECT_EQ(report->not_checked[0].rule, "Overfit");
+  const auto all = check(trial, {.profile = Profile::kReference});
+  ASSERT_TRUE(all.ok()) << all.error().message;
+  EXPECT_EQ(all->checked.size() + all->not_checked.size(), builtin_rules().size());
+}
+
 TEST(Check, AnEmptyTrialIsNotJudged) {
   RuleWorld world;
   Trial trial = world.open();

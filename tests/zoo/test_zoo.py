@@ -11,9 +11,13 @@ import sys
 
 import pytest
 
+from architectures import ARCHITECTURES
 from trainings import TRAININGS
 
-SCRIPT = pathlib.Path(__file__).with_name("trainings.py")
+HERE = pathlib.Path(__file__).parent
+# name -> script, rules
+ALL = {name: ("trainings.py", rules) for name, (_, rules) in TRAININGS.items()}
+ALL.update({name: ("architectures.py", rules) for name, (_, rules) in ARCHITECTURES.items()})
 _TABLE = []
 
 
@@ -30,10 +34,10 @@ def fixture_table():
     print("\n" + "\n".join(f"{name:{width}}  {', '.join(told) or '-'}" for name, told in _TABLE))
 
 
-@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.parametrize("name", ALL)
 def test_what_check_says_of_a_training(name, tmp_path):
-    expected = TRAININGS[name][1]
-    ran = command("run", "--out", tmp_path / "run", SCRIPT, name)
+    script, expected = ALL[name]
+    ran = command("run", "--out", tmp_path / "run", HERE / script, name)
     assert ran.returncode == 0, ran.stderr
     before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*"))
     checked = command("check", tmp_path / "run", "--json")

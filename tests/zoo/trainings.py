@@ -86,7 +86,7 @@ TRAININGS = {
     "biases far below zero": (Recipe(change=lower_biases), ("DeadRelu",)),
     "weights far too large for tanh": (
         Recipe(network={"activation": "Tanh"}, change=scale_weights(30)),
-        ("SaturatedActivation",),
+        ("SaturatedActivation", "PoorWeightInitialization"),
     ),
     "gradients never cleared": (Recipe(optimizer="SGD", rate=0.01, clears=False), ("MissingZeroGrad",)),
     "no optimizer step": (Recipe(makes_steps=False), ("SilentOptimizer",)),

@@ -441,10 +441,14 @@ class BaseHook:
         array = self._as_array(tensor_name, tensor_value)
         if array is None:
             return
-        names = [self._name_in_collection(n, tensor_name) for n in _flat_texts("collections", collections_to_write)]
+        names = self._name_in_collections(collections_to_write, tensor_name)
         if edits.count != self._seen_edits:
             self._sync()
         self._engine_hook.save_tensor(tensor_name, array, names)
+
+    def _name_in_collections(self, collections: Any, tensor_name: str) -> list[str]:
+        """Makes the tensor a member of these collections, created and included if need be; their names."""
+        return [self._name_in_collection(name, tensor_name) for name in _flat_texts("collections", collections)]
 
     def record_trace_events(self, timestamp, training_phase="", op_name="", phase="X", duration=1, **kwargs) -> None:
         """Accepted and left out: tensors are captured here, times of operations are not."""

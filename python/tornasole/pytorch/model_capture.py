@@ -19,6 +19,8 @@ from typing import Callable, Dict, List, Optional, Tuple
 import torch
 
 from tornasole import _engine
+from tornasole.core.edits import edits
+from tornasole.core.guard import guard
 from tornasole.pytorch.functional_taps import FunctionalTaps
 from tornasole.pytorch.host_tensors import is_unmade, local_part
 from tornasole.pytorch.module_names import ModuleNames, is_compiled
@@ -81,8 +83,7 @@ class _Taps:
     """What hangs on the model at steps that want the same tensors."""
 
     def __init__(self):
-        self.parameter_names: List[str] = []
-        self.parameters: List[torch.Tensor] = []
+        self.parameters: Optional[_engine.TensorList] = None
         self.attached: List[Attached] = []
         self.unsettled: List[Tuple[_engine.ForwardTap, Attached]] = []  # nothing is known of these modules yet
         self.follows_structure = False  # holds parameters, or modules that others might take the place of
@@ -121,6 +122,10 @@ class ModelCapture:
         self._compiled_call: Optional[Tuple[Callable, Callable]] = None  # in place of what
         self._compiled: Optional[torch.nn.Module] = None  # what a root that was registered before was compiled into
         self._pass = _engine.PassEnd()
+        self._pass.set_used(self._has_root_pass)
+        # A step that wants what this one wanted needs no look at anything, while nothing changed: see _is_calm.
+        self._calm_set = -1
+        self._calm_changes = -1
         this = weakref.ref(self)
         self._at_end = lambda: this().after_forward()  # the pass must not keep its owner
         self._functional: Optional[FunctionalTaps] = None
@@ -136,6 +141,7 @@ class ModelCapture:
         self._forget()
         self._handle.remove()
         self.is_compiled, self._has_root_pass = True, False
+        self._pass.set_used(False)
         if compiled is not None:
             self._compiled = compiled  # its name and structure are those of the root
             self._handle = compiled.register_forward_pre_hook(Callback(self.before_forward))
@@ -191,23 +197,33 @@ class ModelCapture:
     def before_forward(self, module, inputs) -> None:
         hook = self._hook
         try:
-            if _engine.is_in_backward() or hook._is_passive():
+            if guard.disable_smdebug or not hook._is_open:
                 return
-            if self._pass.is_open():
-                # The last forward pass never came to its end.
-                self._pass()
-                hook._end_step(partial=True)
-            mode = hook._mode_of(module) if hook._mode_follows_training else None
-            if hook._begin_step(mode):
-                self._begin_due_step(module)
-            elif self._hanging is not None:
+            mode = None
+            if hook._mode_follows_training:
+                if _engine.is_in_backward():
+                    return
+                mode = hook._mode_of(module)
+            if hook._copies.is_busy or edits.count != hook._seen_edits:
+                if _engine.is_in_backward():
+                    return
+                hook._prepare_step()
+            calm_set = self._calm_set if hook._changes == self._calm_changes else -1
+            due_set = _engine.begin_pass(
+                self._engine, self._pass, mode, hook._optimizers.steps, module.training, calm_set
+            )
+            if due_set == calm_set:
+                if due_set != -1:
+                    hook._step_is_calm(self._last_module)
+            elif due_set > 0:
+                self._begin_due_step(module, due_set)
+            elif due_set == 0 and self._hanging is not None:
                 self._detach()
                 hook._nothing_is_due()
         except Exception as error:
             hook._note_failure("the forward pass", error)
 
-    def _begin_due_step(self, module) -> None:
-        due_set = self._engine.due_set()
+    def _begin_due_step(self, module, due_set: int) -> None:
         taps = self._taps.get(due_set)
         if (taps is None or taps.follows_structure) and not _engine.is_unchanged(self._places, self._sizes):
             self._forget()
@@ -229,9 +245,18 @@ class ModelCapture:
                 self._hook._save_or_rescue, {id(submodule): name for name, submodule in self._modules}
             )
             self._functional.start()
+        self._last_module = weakref.ref(module)
         self._hook._step_is_due(module)
-        if taps.parameters:
-            _engine.save_many(self._engine, taps.parameter_names, taps.parameters, self._hook._rescue)
+        if self._is_calm(taps):
+            self._calm_set, self._calm_changes = due_set, self._hook._changes
+        else:
+            self._calm_set = -1
+        if taps.parameters is not None:
+            taps.parameters.save()
+
+    def _is_calm(self, taps: _Taps) -> bool:
+        """Whether the next step like this one needs nothing of Python: nothing of the model is saved or followed."""
+        return not taps.follows_structure and not taps.unsettled and self._hook._needs_nothing_at_begin()
 
     def after_forward(self) -> None:
         """The root's forward pass is over: modules that gave nothing anybody wants are left alone from here on."""
@@ -254,7 +279,7 @@ class ModelCapture:
         if dropped:
             taps.attached = [attached for attached in taps.attached if attached not in dropped]
         # One is the end of the root's pass.
-        taps.follows_structure = bool(taps.parameters) or len(taps.attached) > 1
+        taps.follows_structure = taps.parameters is not None or len(taps.attached) > 1
 
     # ---- taps
 
@@ -268,8 +293,9 @@ class ModelCapture:
                     self._places.append(({}, name, None, False))  # looked at again at the next due step
                     continue
                 if engine.wants(name):
-                    taps.parameter_names.append(name)
-                    taps.parameters.append(local_part(parameter))
+                    if taps.parameters is None:
+                        taps.parameters = _engine.TensorList(engine, rescue)
+                    taps.parameters.add(name, local_part(parameter))
                 if "backward_hook" in self._replaced:
                     continue
                 if parameter.requires_grad and engine.wants(GRADIENT_PREFIX + name):
@@ -299,11 +325,13 @@ class ModelCapture:
         taps.unsettled.append((tap, attached))
 
     def _detach(self) -> None:
+        self._calm_set = -1
         if self._hanging is not None:
             self._hanging.detach()
             self._hanging = None
 
     def _forget(self) -> None:
+        self._calm_set = -1
         self._hanging = None
         for taps in self._taps.values():
             for attached in taps.attached:

@@ -32,8 +32,10 @@ class OptimizerCapture:
         self._handles: List = []
         self._optimizers: List[weakref.ref] = []
         self._seen: Dict[int, Tuple[weakref.ref, bool]] = {}  # by id: the optimizer, and whether it is ours
-        self._is_wanted = False  # at this step
+        self.is_wanted = False  # at this step
         self._names: Dict[int, str] = {}
+        self._unwanted: Dict[int, Tuple] = {}  # by id of an optimizer: when its state was found to interest nobody
+        self._unwanted_gradients: Dict[int, Tuple] = {}
         self.steps = 0  # taken so far
         self.scaler: Optional[weakref.ref] = None
         self._wrapped: List[Any] = []
@@ -45,10 +47,7 @@ class OptimizerCapture:
         listen(self)
         if self._handles or register_optimizer_step_pre_hook is None:
             return
-        self._handles = [
-            register_optimizer_step_pre_hook(self.before_step),
-            register_optimizer_step_post_hook(self.after_step),
-        ]
+        self._handles = [register_optimizer_step_post_hook(self.after_step)]
 
     @property
     def is_watching(self) -> bool:
@@ -95,10 +94,12 @@ class OptimizerCapture:
 
     def step_is_due(self, is_wanted: bool) -> None:
         """State and learning rates, as they are before this step, if anybody wants what optimizers know."""
-        self._is_wanted = is_wanted
+        self.is_wanted = is_wanted
         hook = self._hook() if is_wanted else None
         if hook is None:
             return
+        if len(self._handles) == 1:
+            self._handles.append(register_optimizer_step_pre_hook(self.before_step))
         group_number = 0
         for optimizer in self.known():
             for group in optimizer.param_groups:
@@ -106,34 +107,53 @@ class OptimizerCapture:
                 if rate is not None:
                     hook._engine_hook.save_scalar(f"{LEARNING_RATE_PREFIX}{group_number}", float(rate))
                 group_number += 1
-            for parameter, state in list(optimizer.state.items()):
-                name = self._names.get(id(parameter))
-                if name is None or not isinstance(state, dict):
-                    continue
-                for key, value in state.items():
-                    if isinstance(value, torch.Tensor):
-                        hook._save_or_rescue(f"{STATE_PREFIX}{key}/{name}", value)
+            kind = (hook._engine_hook.due_set(), len(optimizer.state), hook._changes)
+            if self._unwanted.get(id(optimizer)) != kind and not self._save_state(hook, optimizer):
+                self._unwanted[id(optimizer)] = kind
+
+    def _save_state(self, hook, optimizer: torch.optim.Optimizer) -> bool:
+        """Saves the tensors an optimizer keeps for its parameters; False if nobody wants any."""
+        is_any_wanted = False
+        for parameter, state in list(optimizer.state.items()):
+            name = self._names.get(id(parameter))
+            if name is None or not isinstance(state, dict):
+                continue
+            for key, value in state.items():
+                if isinstance(value, torch.Tensor) and hook._engine_hook.wants(f"{STATE_PREFIX}{key}/{name}"):
+                    is_any_wanted = True
+                    hook._save_or_rescue(f"{STATE_PREFIX}{key}/{name}", value)
+        return is_any_wanted
 
     def before_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
         """The gradients as the optimizer sees them: accumulated, clipped, the scale of a loss scaler removed."""
-        hook = self._hook() if self._is_wanted else None
+        hook = self._hook() if self.is_wanted else None
         if hook is None:
             return
         try:
             if hook._is_passive() or not hook._is_step_due() or not self._belongs(optimizer):
                 return
-            scale = getattr(optimizer, "grad_scale", None)  # of a fused step, which removes it itself
-            for name, gradient in self._gradients(optimizer):
-                name = GRADIENT_PREFIX + name
-                if not hook._engine_hook.wants(name):
-                    continue
-                if scale is not None:
-                    gradient = gradient.detach() / scale
-                hook._save_or_rescue(name, gradient)
+            kind = (hook._engine_hook.due_set(), hook._changes)
+            if self._unwanted_gradients.get(id(optimizer)) != kind and not self._save_gradients(hook, optimizer):
+                self._unwanted_gradients[id(optimizer)] = kind
             if hook._watcher is not None:
                 hook._watcher.before_optimizer_step(self._gradients(optimizer))
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
+
+    def _save_gradients(self, hook, optimizer: torch.optim.Optimizer) -> bool:
+        """Saves the gradients of an optimizer's parameters; False if there are some and nobody wants any."""
+        is_any_wanted = are_there_any = False
+        scale = getattr(optimizer, "grad_scale", None)  # of a fused step, which removes it itself
+        for name, gradient in self._gradients(optimizer):
+            are_there_any = True
+            name = GRADIENT_PREFIX + name
+            if not hook._engine_hook.wants(name):
+                continue
+            is_any_wanted = True
+            if scale is not None:
+                gradient = gradient.detach() / scale
+            hook._save_or_rescue(name, gradient)
+        return is_any_wanted or not are_there_any
 
     def _gradients(self, optimizer: torch.optim.Optimizer) -> Iterator[Tuple[str, torch.Tensor]]:
         for group in optimizer.param_groups:
@@ -143,6 +163,10 @@ class OptimizerCapture:
                     yield name, local_part(parameter.grad)
 
     def after_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
+        known = self._seen.get(id(optimizer))
+        if known is not None and known[0]() is optimizer:
+            self.steps += known[1]
+            return
         hook = self._hook()
         try:
             if hook is not None and self._belongs(optimizer):
@@ -165,6 +189,7 @@ class OptimizerCapture:
                 return
             is_new = self.scaler is None or self.scaler() is not scaler
             self.scaler = weakref.ref(scaler)
+            hook._changes += is_new
             if is_new and not hook._is_passive() and hook._is_step_due():
                 hook._add_facts({"grad_scale": float(scaler.get_scale())})
         except Exception as error:

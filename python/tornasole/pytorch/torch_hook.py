@@ -20,6 +20,7 @@ import torch
 
 from tornasole import _engine
 from tornasole.core.collection import CollectionKeys
+from tornasole.core.edits import edits
 from tornasole.core.guard import configuration_error, guard, guarded
 from tornasole.core.hook import BaseHook
 from tornasole.core.older_names import make_tornasole_hook
@@ -34,6 +35,7 @@ from tornasole.pytorch.optimizer_capture import OptimizerCapture
 from tornasole.pytorch.torch_collection import Collection
 from tornasole.pytorch.torch_workers import rank_and_size
 
+_MODE_NUMBERS = {mode: mode.value for mode in ModeKeys}
 _ON_REQUEST = (CollectionKeys.OPTIMIZER_VARIABLES, CollectionKeys.OPTIMIZER_GRADIENTS)
 
 
@@ -78,6 +80,7 @@ class Hook(CallbackMethods, BaseHook):
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
         self._captures_functions = bool(self._options.get("capture_functional"))
         self._is_described = True
+        self._changes = 0  # of anything that a captured step depends on
         self._uncaptured: List[str] = []
         self._is_open = True
 
@@ -206,8 +209,21 @@ class Hook(CallbackMethods, BaseHook):
             self._add_facts(optimizers.scale_facts())
         optimizers.step_is_due(self._wants_optimizers())
 
+    def _needs_nothing_at_begin(self) -> bool:
+        """Whether what ``_step_is_due`` did holds for the steps to come, but for the usual facts."""
+        return self._optimizers.scaler is None
+
+    def _step_is_calm(self, module: "weakref.ref[torch.nn.Module]") -> None:
+        """A step like the last: the usual facts are set, and only what optimizers know is to be asked for again."""
+        self._has_pass_gradients = torch.is_grad_enabled()
+        self._last_module = module
+        self._facts = None
+        if self._optimizers.is_wanted:
+            self._optimizers.step_is_due(True)
+
     def _nothing_is_due(self) -> None:
         if self._are_losses_tapped:
+            self._changes += 1
             self._are_losses_tapped = False
             for attached in self._loss_taps:
                 attached.detach()
@@ -219,6 +235,7 @@ class Hook(CallbackMethods, BaseHook):
     def _model_changed(self) -> None:
         self._optimizers.model_changed(self._live_captures())
         self._is_described = False
+        self._changes += 1
 
     def _describe_model(self) -> None:
         """Once something is saved: before that the run has no directory and may not know its worker."""
@@ -254,12 +271,13 @@ class Hook(CallbackMethods, BaseHook):
 
     # ---- asked by the captures
 
-    def _mode_of(self, module: torch.nn.Module) -> Optional[ModeKeys]:
-        """The mode of the step that begins, where it follows the model's own."""
+    def _mode_of(self, module: torch.nn.Module) -> int:
+        """The number of the mode of the step that begins, where it follows the model's own."""
         mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
         if self._watcher is not None:
             self._watcher.before_step(mode)
-        return mode
+        self._modes_seen.add(mode)
+        return _MODE_NUMBERS[mode]
 
     def _loss_seen(self, value: torch.Tensor) -> None:
         if self._watcher is not None:
@@ -283,11 +301,13 @@ class Hook(CallbackMethods, BaseHook):
 
     def _backward_begins(self) -> None:
         # A pass without gradients, of a teacher or a target network, is not what goes back.
-        if self._engine_hook.anything_due() and self._has_pass_gradients:
-            captures = self._live_captures()
-            roots = [root for capture in captures for root in [capture.root()] if root is not None]
-            if roots and not any(root.training for root in roots):
-                self._add_facts({"backward_in_eval": True})
+        if not self._has_pass_gradients:
+            return
+        roots = [capture.root() for known in self._captures for capture in [known()] if capture is not None]
+        if not roots or any(root is not None and root.training for root in roots):
+            return
+        if self._engine_hook.anything_due() and any(root is not None for root in roots):
+            self._add_facts({"backward_in_eval": True})
 
     def _add_facts(self, facts: Dict[str, Any]) -> None:
         """Facts about the step that is open."""
@@ -315,6 +335,14 @@ class Hook(CallbackMethods, BaseHook):
         return self._is_asked_for_rates or _ON_REQUEST[0] in included or _ON_REQUEST[1] in included
 
     # ---- steps; what is still on its way from another device belongs to the step that ends
+
+    def _prepare_step(self) -> None:
+        """Before a step begins: what was changed since the last one, and what still belongs to that."""
+        if self._copies.is_busy:
+            self._flush_copies()
+        if edits.count != self._seen_edits:
+            self._changes += 1
+            self._sync()
 
     def _begin_step(self, mode: Optional[ModeKeys] = None) -> bool:
         if self._copies.is_busy:

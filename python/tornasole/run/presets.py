@@ -10,7 +10,9 @@ from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
 from tornasole.run.cost_budget import CostBudget
 
+# Of the training's time: the preset in all, and what is set aside for what it does at each step.
 BUDGET_SHARE = 0.03
+_EACH_STEP_SHARE = 0.01
 _NEVER = 10**15  # as an interval: the collection's steps are chosen while the training runs
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 # What the preset ``standard`` keeps statistics of, at the steps the budget allows.
@@ -63,7 +65,7 @@ class StandardPreset:
 
     def __init__(self, hook):
         self._hook = hook
-        self._budget = CostBudget(BUDGET_SHARE)
+        self._budget = CostBudget(BUDGET_SHARE - _EACH_STEP_SHARE)
         self._event_step: Optional[int] = None
         self._has_gradients = False  # those of the event were saved
         self._optimizer_steps = 0  # made before the open step
@@ -102,8 +104,10 @@ class StandardPreset:
 
     def loss(self, value) -> None:
         """The value of a loss in this step."""
-        if self._event_step is None and value.numel() == 1 and not math.isfinite(float(value.detach())):
-            self._event(f"the loss is {float(value.detach())}")
+        if self._event_step is None and value.numel() == 1:
+            number = value.item()
+            if not math.isfinite(number):
+                self._event(f"the loss is {number}")
 
     def before_optimizer_step(self, gradients) -> None:
         """The gradients an optimizer is about to use: (name, tensor) each."""

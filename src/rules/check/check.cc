@@ -12,6 +12,7 @@
 #include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/check/detector.h"
+#include "rules/check/reference_profile.h"
 
 namespace tornasole {
 namespace rules {
@@ -130,6 +131,11 @@ bool CheckReport::has_findings() const noexcept {
 }
 
 Result<CheckReport> check(Trial& trial, const CheckOptions& options) {
+  if (options.profile == Profile::kReference) {
+    TORNASOLE_TRY(CheckReport report, rules::check_by_reference(trial, options));
+    report.summary = rules::summary_of(report);
+    return report;
+  }
   for (const std::string& name : options.rules) {
     if (std::ranges::none_of(rules::detectors(), [&](const auto* detector) { return detector->name == name; })) {
       return invalid_error("no rule \"{}\" for check", printable(name));

@@ -10,8 +10,9 @@
 namespace tornasole::store {
 namespace {
 
-// One write call moves at most this much: calls of several MiB were measured up to ten times slower per byte.
-constexpr std::size_t kMaxWriteBytes = std::size_t{512} * 1024;
+// One write call moves at most this much: the kernel makes pages as large as the call, and those from half a MiB on
+// were measured ten times slower per byte where memory is fragmented or comes from a host.
+constexpr std::size_t kMaxWriteBytes = std::size_t{256} * 1024;
 constexpr std::size_t kMaxPiecesPerWrite = IOV_MAX;
 
 // Where the next write begins: a piece, and a byte in it.

@@ -31,6 +31,29 @@ def test_the_share_holds(what, plain, extra):
     assert len(taken) >= 2 * BURST_STEPS, "and it is looked at again"
 
 
+SHORT = [
+    ("what the start cost is paid back before more is spent", 0.004, 0.020, 1000),
+    ("and nothing more is spent before that", 0.004, 0.060, 1500),
+    ("a few hundred long steps", 0.200, 0.100, 300),
+]
+
+
+@pytest.mark.parametrize("what, plain, extra, steps", SHORT, ids=[row[0] for row in SHORT])
+def test_the_share_holds_from_the_start(what, plain, extra, steps):
+    taken, share = simulate(plain, extra, steps)
+    assert taken[:BURST_STEPS] == list(range(BURST_STEPS))
+    assert share <= 0.03
+
+
+def test_a_run_that_goes_on_at_a_later_step_is_looked_at_soon():
+    budget, now, taken = CostBudget(), 0.0, []
+    for step in range(1000, 1100):
+        budget.begin(step, now)
+        taken += [step] * (step in budget.chosen())
+        now += 0.010
+    assert taken[:BURST_STEPS] == list(range(taken[0], taken[0] + BURST_STEPS)) and taken[0] < 1020
+
+
 def test_bursts_are_consecutive_and_come_closer_at_the_start():
     taken, _ = simulate(0.010, 0.0002, 5000)
     starts = [step for step in taken if step - 1 not in taken]

@@ -43,7 +43,8 @@ class Ended(xgboost.callback.TrainingCallback):
             raise ValueError("the program is wrong")
 
 params = {"objective": "binary:logistic", "nthread": 1, "seed": 1, "subsample": 0.5}
-booster = xgboost.train(params, matrix, 12, evals=[(matrix, "train")], callbacks=callbacks + [Ended()], verbose_eval=False)
+callbacks.append(Ended())
+booster = xgboost.train(params, matrix, 12, evals=[(matrix, "train")], callbacks=callbacks, verbose_eval=False)
 print(hashlib.sha256(bytes(booster.save_raw("ubj"))).hexdigest())
 if fault != "bare":
     hook.close()

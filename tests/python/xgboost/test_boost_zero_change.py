@@ -47,7 +47,7 @@ def run(text, tmp_path, *under, environment=None):
 
 PROGRAMS = [
     ("xgboost.train", TRAIN, {"train-logloss", "eval-logloss", "predictions", "labels", "trees/Node"}),
-    ("the scikit-learn interface", SKLEARN, {"validation_0-logloss", "validation_1-logloss", "hyperparameters/subsample"}),
+    ("scikit-learn", SKLEARN, {"validation_0-logloss", "validation_1-logloss", "hyperparameters/subsample"}),
     ("xgboost.cv", CV, {"train-logloss", "test-logloss"}),
 ]
 

@@ -1,0 +1,84 @@
+"""Attaches a hook to a program that trains with Keras and has none.
+
+``fit``, ``evaluate`` and ``predict`` of all models get one more callback, made at the first of these calls. A hook that
+the script builds itself is used instead.
+"""
+
+import functools
+import inspect
+import sys
+from typing import Any, Callable, List, Optional
+
+from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+
+
+class Attachment:
+    """The state of one attached process."""
+
+    def __init__(self) -> None:
+        self._hook: Any = None
+        self._is_off = False
+
+    def callbacks_with_hook(self, callbacks: Any) -> Optional[List[Any]]:
+        """The callbacks of a call, and the hook; None if nothing is to be changed."""
+        from tornasole.core.singleton_utils import current_hook
+        from tornasole.tensorflow.keras_hook import KerasHook
+
+        if hasattr(callbacks, "callbacks"):
+            return None  # the list of an outer call, which has the hook
+        given = [] if callbacks is None else list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+        if self._is_off or any(isinstance(callback, KerasHook) for callback in given):
+            return None
+        if self._hook is None:
+            made_by_script = current_hook()
+            if made_by_script is not None and not isinstance(made_by_script, KerasHook):
+                self._is_off = True
+                return None
+            self._hook = made_by_script or make_automatic_hook(KerasHook, _preset_hook)
+        return [*given, self._hook]
+
+    def give_up(self, error: Exception) -> None:
+        """Nothing is captured from now on, and it is said why."""
+        self._is_off = True
+        tell_nothing_is_captured(error)
+
+
+def _preset_hook(name: str, out_dir: Optional[str]) -> Any:
+    from tornasole.run.keras_presets import make_preset_hook
+    from tornasole.tensorflow.keras_hook import KerasHook
+
+    return make_preset_hook(KerasHook, name, out_dir)
+
+
+def _captured(attachment: Attachment, function: Callable) -> Callable:
+    names = list(inspect.signature(function).parameters)
+    place = names.index("callbacks")
+
+    @functools.wraps(function)
+    def training_function(*arguments, **options):
+        is_positional = place < len(arguments)
+        callbacks = None
+        try:
+            callbacks = attachment.callbacks_with_hook(arguments[place] if is_positional else options.get("callbacks"))
+        except Exception as error:
+            attachment.give_up(error)
+        if callbacks is not None and is_positional:
+            arguments = (*arguments[:place], callbacks, *arguments[place + 1 :])
+        elif callbacks is not None:
+            options["callbacks"] = callbacks
+        return function(*arguments, **options)
+
+    return training_function
+
+
+_attachments: dict = {}
+
+
+def attach(package: str = "keras") -> Attachment:
+    """Attaches to the models of a package, ``keras`` or ``tf_keras``, once."""
+    if package not in _attachments:
+        _attachments[package] = attachment = Attachment()
+        model = sys.modules[package].Model
+        for name in ("fit", "evaluate", "predict"):
+            setattr(model, name, _captured(attachment, getattr(model, name)))
+    return _attachments[package]

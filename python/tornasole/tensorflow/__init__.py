@@ -1,0 +1,53 @@
+"""Capture of TensorFlow and Keras trainings.
+
+>>> import tornasole.tensorflow as smd
+>>> hook = smd.KerasHook(out_dir="runs/mnist", save_config=smd.SaveConfig(save_interval=100))  # doctest: +SKIP
+>>> model.fit(x, y, callbacks=[hook])  # doctest: +SKIP
+"""
+
+from tornasole import ReductionConfig, SaveConfig, SaveConfigMode, modes
+from tornasole.core.collection import CollectionKeys
+from tornasole.core.pending_collections import FrameworkCollections
+from tornasole.tensorflow.keras_hook import KerasHook
+from tornasole.tensorflow.session_hook import EstimatorHook, SessionHook, TornasoleHook
+from tornasole.tensorflow.singleton_utils import del_hook, get_hook, set_hook
+from tornasole.tensorflow.tf_base_hook import TensorflowBaseHook
+from tornasole.tensorflow.tf_collection import Collection
+
+_collections = FrameworkCollections(TensorflowBaseHook)
+get_collection = _collections.get_collection
+get_collections = _collections.get_collections
+add_to_collection = _collections.add_to_collection
+add_to_default_collection = _collections.add_to_default_collection
+reset_collections = _collections.reset_collections
+
+__all__ = [
+    "Collection",
+    "CollectionKeys",
+    "EstimatorHook",
+    "KerasHook",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "SessionHook",
+    "TornasoleHook",
+    "add_to_collection",
+    "add_to_default_collection",
+    "create_trial",
+    "del_hook",
+    "get_collection",
+    "get_collections",
+    "get_hook",
+    "modes",
+    "reset_collections",
+    "set_hook",
+]
+
+
+def __getattr__(name: str):
+    # A training needs no reader: it is imported when somebody asks for it.
+    if name == "create_trial":
+        from tornasole.trials import create_trial
+
+        return create_trial
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

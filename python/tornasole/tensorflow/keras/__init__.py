@@ -1,0 +1,5 @@
+"""``tornasole.tensorflow.KerasHook``, under the name other code imports it by."""
+
+from tornasole.tensorflow.keras_hook import KerasHook
+
+__all__ = ["KerasHook"]

@@ -1,0 +1,79 @@
+"""A Keras model in words: which layers, weights, losses and optimizers there are. Roles, never values."""
+
+import numbers
+from typing import Any, Dict, Iterable, List
+
+import tensorflow as tf
+
+from tornasole.tensorflow.keras_names import named_layers, variable_name
+
+
+def describe(model: Any, weights: Dict[str, Any], call_order: List[str], optimizers: Iterable) -> Dict[str, Any]:
+    """The description that is stored beside the trial, as the engine's ``describe_model`` takes it."""
+    order = {name: i for i, name in enumerate(call_order)}
+    modules = [{"path": model.name, "type": type(model).__name__, "parent": "", "training": True}]
+    for name, layer, parent in named_layers(model):
+        module = {"path": name, "type": type(layer).__name__, "parent": parent, "training": bool(layer.trainable)}
+        modules.append({**module, "call_order": order[name]} if name in order else module)
+    trainable = {id(variable) for variable in model.trainable_variables}
+    parameters = [
+        {
+            "name": name,
+            "module": name.split("/weights/", 1)[0],
+            "shape": [int(size) for size in variable.shape],
+            "dtype": _dtype(variable),
+            "requires_grad": id(variable) in trainable,
+            "tied": [],
+        }
+        for name, variable in weights.items()
+    ]
+    names = {variable_name(variable, model.name): name for name, variable in weights.items()}
+    groups = [names[key] for key in (variable_name(v, model.name) for v in model.trainable_variables) if key in names]
+    return {
+        "modules": modules,
+        "parameters": parameters,
+        "losses": _losses(model),
+        "inputs": _several("inputs", getattr(model, "inputs", None)),
+        "optimizers": [_optimizer(optimizer, groups) for optimizer in optimizers],
+        "versions": {"tensorflow": tf.__version__, "keras": str(getattr(tf.keras, "__version__", ""))},
+        "device": "GPU" if tf.config.list_physical_devices("GPU") else "CPU",
+    }
+
+
+def _dtype(variable: Any) -> str:
+    return str(getattr(variable.dtype, "name", variable.dtype))
+
+
+def _several(name: str, values: Any) -> List[str]:
+    count = len(values) if isinstance(values, (list, tuple, dict)) else 1
+    return [name] if count <= 1 else [f"{name}_{i}" for i in range(count)]
+
+
+def _losses(model: Any) -> List[Dict[str, Any]]:
+    try:
+        loss = model.loss
+    except (AttributeError, RuntimeError):
+        return []
+    if loss is None or (callable(loss) and getattr(loss, "__self__", None) is model):
+        return []
+    several = loss if isinstance(loss, (list, tuple)) else list(loss.values()) if isinstance(loss, dict) else [loss]
+    kinds = [one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__) for one in several]
+    outputs = getattr(model, "outputs", None)
+    predictions, labels = _several("predictions", outputs), _several("labels", outputs)
+    return [{"name": "loss", "type": ", ".join(map(str, kinds)), "predictions": predictions, "labels": labels}]
+
+
+def _optimizer(optimizer: Any, parameters: List[str]) -> Dict[str, Any]:
+    try:
+        settings = optimizer.get_config()
+    except (AttributeError, NotImplementedError):
+        settings = {}
+    return {
+        "type": type(optimizer).__name__,
+        "hyperparameters": {
+            key: float(value)
+            for key, value in settings.items()
+            if isinstance(value, numbers.Real) and not isinstance(value, bool)
+        },
+        "groups": [parameters],
+    }

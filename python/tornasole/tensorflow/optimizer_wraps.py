@@ -1,0 +1,128 @@
+"""Optimizers: which there are, what they hold, how many steps they took, the gradients they see."""
+
+import weakref
+from typing import Any, Dict, Iterable, Iterator, List, Tuple
+
+import tensorflow as tf
+
+from tornasole.core.guard import guard
+from tornasole.tensorflow.keras_names import variable_name
+from tornasole.tensorflow.tf_values import is_symbolic
+
+GraphOptimizer = tf.compat.v1.train.Optimizer
+
+
+def is_optimizer(value: Any) -> bool:
+    """Whether it is an optimizer of Keras or of ``tf.compat.v1.train``."""
+    return isinstance(value, (GraphOptimizer, tf.keras.optimizers.Optimizer)) or (
+        hasattr(value, "apply_gradients") and hasattr(value, "iterations")
+    )
+
+
+def held_variables(optimizer: Any) -> List[Any]:
+    """The variables of an optimizer; of one of the older kind of Keras, the counter and the hyperparameters."""
+    hyper = getattr(optimizer, "_hyper", None)
+    if isinstance(hyper, dict):
+        values = [optimizer.iterations, *hyper.values()]
+        return [value for value in values if isinstance(value, tf.Variable)]
+    variables = optimizer.variables
+    return list(variables() if callable(variables) else variables)
+
+
+def is_built(model: Any) -> bool:
+    """Whether a model has its weights; some are built by their first step."""
+    try:
+        return bool(model.weights)
+    except ValueError:  # of Keras 2: they have not been created
+        return False
+
+
+def all_variables(model: Any) -> List[Any]:
+    """Every variable that a step of the model may change: weights, states of random numbers, metrics, optimizer."""
+    optimizer = getattr(model, "optimizer", None)
+    found = list(model.variables) + [v for metric in model.metrics for v in metric.variables]
+    for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
+        if one is not None:
+            variables = one.variables
+            found += variables() if callable(variables) else variables
+    return found
+
+
+def optimizer_variables(optimizers: Iterable, added: Iterable) -> Iterator[Tuple[str, Any]]:
+    """(name, variable) of everything optimizers hold, each once."""
+    seen = set()
+    for variable in [v for optimizer in optimizers for v in held_variables(optimizer)] + list(added):
+        if id(variable) not in seen:
+            seen.add(id(variable))
+            yield variable_name(variable), variable
+
+
+class OptimizerWraps:
+    """The optimizers that one hook knows."""
+
+    def __init__(self, hook: Any):
+        self._hook = weakref.ref(hook)
+        self._wrapped: List[Any] = []
+        self._added: List[Any] = []
+
+    def wrap(self, optimizer: Any) -> Any:
+        hook = self._hook()
+        if not is_optimizer(optimizer):
+            hook.logger.warning(
+                "wrap_optimizer: %s is no optimizer of Keras or of tf.compat.v1.train; it is left alone",
+                type(optimizer).__name__,
+            )
+        elif not any(known is optimizer for known in self._wrapped):
+            self._wrapped.append(optimizer)
+        return optimizer
+
+    def known(self, model: Any) -> List[Any]:
+        """Those that were given, and the model's own."""
+        own = getattr(model, "optimizer", None)
+        is_new = is_optimizer(own) and not any(known is own for known in self._wrapped)
+        return self._wrapped + ([own] if is_new else [])
+
+    def added(self) -> List[Any]:
+        return self._added
+
+    def add_variables(self, variables: Any) -> None:
+        self._added += [v for v in tf.nest.flatten(variables) if not any(v is known for known in self._added)]
+
+    def set_gradients(self, gradients: Any, gradients_and_variables: Any) -> None:
+        """Gradients that have a value are saved in the open step; those of a graph are found by name."""
+        hook = self._hook()
+        pairs = [] if gradients_and_variables is None else list(gradients_and_variables)
+        for gradient, variable in pairs:
+            if gradient is not None and not is_symbolic(gradient):
+                name = variable_name(variable, getattr(hook.model, "name", ""))
+                hook._save_as(f"gradients/{name.split(':')[0]}Grad", gradient, "gradients")
+
+    def facts(self, model: Any) -> Dict[str, Any]:
+        """How many steps the model's optimizer took, and the factor of the loss if it is scaled."""
+        optimizer = getattr(model, "optimizer", None) or (self._wrapped[-1] if self._wrapped else None)
+        facts: Dict[str, Any] = {}
+        try:
+            if optimizer is not None and hasattr(optimizer, "iterations"):
+                facts["optimizer_step"] = int(optimizer.iterations.numpy())
+            scale = getattr(optimizer, "dynamic_scale", None)  # of Keras 3, once it is built
+            for name in ("initial_scale", "loss_scale"):
+                scale = getattr(optimizer, name, None) if scale is None else scale
+            if scale is not None:
+                facts["grad_scale"] = float(scale.numpy() if hasattr(scale, "numpy") else scale)
+        except Exception as error:
+            guard.handle(error, "the optimizer")
+        return facts
+
+    def save_rates(self, model: Any) -> None:
+        """The learning rates, as they are before this step."""
+        hook = self._hook()
+        for number, optimizer in enumerate(self.known(model)):
+            rate = getattr(optimizer, "learning_rate", None)
+            if callable(rate) and not hasattr(rate, "numpy"):
+                rate = rate(optimizer.iterations)
+            if rate is not None:
+                rate = float(rate.numpy()) if hasattr(rate, "numpy") else float(rate)
+                hook._engine_hook.save_scalar(f"learning_rate/{number}", rate)
+
+    def close(self) -> None:
+        self._wrapped, self._added = [], []

@@ -1,0 +1,171 @@
+"""What passes through a model while one of its steps is run, or traced.
+
+A recorder that is active in a thread is told of every layer that is called and of every gradient that a tape gives out
+in that thread. Nothing hangs on the layers: the call of all layers and the gradient of all tapes are replaced while a
+recorder is active, and put back after it.
+"""
+
+import contextlib
+import threading
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy
+import tensorflow as tf
+
+from tornasole.tensorflow.keras_names import gradient_name, named_layers, numbered, variable_name
+from tornasole.tensorflow.tf_values import is_symbolic
+
+try:
+    from keras.src.backend.common.symbolic_scope import in_symbolic_scope
+except ImportError:  # before Keras 3, which calls layers to learn the shapes of what they give
+
+    def in_symbolic_scope() -> bool:
+        return False
+
+
+_active = threading.local()
+_lock = threading.Lock()
+_users = 0
+_layer_call = _tape_gradient = None
+
+
+class Tap(NamedTuple):
+    """A tensor that can be saved: its name, the collection it belongs to by its kind, and what that is asked for."""
+
+    name: str
+    collection: str
+    asked: str
+
+
+def plain_call(function):
+    """Marks a function that autograph calls as it is, in the context there is."""
+    function.autograph_info__ = {}
+    return function
+
+
+@plain_call
+def _recorded_call(layer, *arguments, **keywords):
+    result = _layer_call(layer, *arguments, **keywords)
+    recorder = getattr(_active, "recorder", None)
+    if recorder is not None and not in_symbolic_scope():
+        recorder.layer_called(layer, arguments, result)
+    return result
+
+
+@plain_call
+def _recorded_gradient(tape, target, sources, *arguments, **keywords):
+    result = _tape_gradient(tape, target, sources, *arguments, **keywords)
+    recorder = getattr(_active, "recorder", None)
+    if recorder is not None:
+        recorder.gradients_given(sources, result)
+    return result
+
+
+@contextlib.contextmanager
+def recording(recorder: "Recorder"):
+    """The recorder is active in this thread."""
+    outer = getattr(_active, "recorder", None)
+    start(recorder)
+    try:
+        yield
+    finally:
+        stop(outer)
+
+
+def start(recorder: "Recorder") -> None:
+    """Makes a recorder the active one of this thread, until :func:`stop`."""
+    global _users, _layer_call, _tape_gradient
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _layer_call, _tape_gradient = tf.keras.layers.Layer.__call__, tf.GradientTape.gradient
+            tf.keras.layers.Layer.__call__, tf.GradientTape.gradient = _recorded_call, _recorded_gradient
+    _active.recorder = recorder
+
+
+def stop(outer: Optional["Recorder"] = None) -> None:
+    """Ends what :func:`start` began; ``outer`` is active again."""
+    global _users
+    _active.recorder = outer
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            tf.keras.layers.Layer.__call__, tf.GradientTape.gradient = _layer_call, _tape_gradient
+
+
+class Recorder:
+    """The tensors of one step of a model, as they come."""
+
+    def __init__(self, model: Any):
+        self._model = model
+        self._names = {id(layer): name for name, layer, _ in named_layers(model)}
+        self._graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        self._calls: Dict[str, Tuple[List[Any], List[Any]]] = {}
+        self._gradients: Dict[str, Any] = {}
+        self._inputs: Any = None
+        self._predictions: Any = None
+        self.out_of_reach: List[str] = []
+        self.call_order: List[str] = []
+
+    def layer_called(self, layer: Any, arguments: Tuple, result: Any) -> None:
+        if layer is self._model:
+            self._inputs, self._predictions = arguments[0] if arguments else None, result
+            return
+        name = self._names.get(id(layer))
+        if name is None:
+            return
+        if name not in self._calls:
+            self._calls[name] = [], []
+            self.call_order.append(name)
+        inputs, outputs = self._calls[name]
+        inputs += _tensors(arguments)
+        outputs += _tensors(result)
+
+    def gradients_given(self, sources: Any, gradients: Any) -> None:
+        flat = tf.nest.flatten(sources)
+        for source, gradient in zip(flat, gradients if isinstance(gradients, (list, tuple)) else [gradients]):
+            if gradient is not None and (hasattr(source, "path") or isinstance(source, tf.Variable)):
+                self._gradients[variable_name(source, self._model.name)] = gradient
+
+    def taps(self, inputs: Any = None, labels: Any = None) -> List[Tuple[Tap, Any]]:
+        """All tensors of the step that can be had, each with its name; of others the name stands in ``out_of_reach``.
+
+        ``inputs`` and ``labels`` of the step, where they are known; otherwise what the model was called with.
+        """
+        found = []
+        given = self._inputs if inputs is None else inputs
+        for name, values in (("inputs", given), ("labels", labels), ("predictions", self._predictions)):
+            collection = "inputs" if name == "inputs" else "outputs"
+            found += [(Tap(n, collection, n), v) for n, v in _named_structure(name, values)]
+        for layer, (ins, outs) in self._calls.items():
+            for side, values in (("inputs", ins), ("outputs", outs)):
+                found += [(Tap(n, "layers", n), v) for n, v in numbered(f"{layer}/{side}", values) if values]
+        found += [(Tap(gradient_name(v), "gradients", v), g) for v, g in self._gradients.items()]
+        return [(tap, value) for tap, value in ((tap, self._reachable(tap, v)) for tap, v in found) if value is not None]
+
+    def _reachable(self, tap: Tap, value: Any) -> Any:
+        if isinstance(value, tf.IndexedSlices):
+            value = value.values
+        elif isinstance(value, tf.SparseTensor):
+            value = tf.sparse.to_dense(value)
+        elif isinstance(value, tf.RaggedTensor):
+            value = value.to_tensor()
+        inside = is_symbolic(value) if self._graph is None else getattr(value, "graph", self._graph) is not self._graph
+        if inside:
+            self.out_of_reach.append(tap.name)
+            return None
+        return value
+
+
+def _tensors(structure: Any) -> List[Any]:
+    kinds = (tf.IndexedSlices, tf.SparseTensor, tf.RaggedTensor, numpy.ndarray)
+    return [v for v in tf.nest.flatten(structure) if tf.is_tensor(v) or isinstance(v, kinds)]
+
+
+def _named_structure(name: str, structure: Any) -> List[Tuple[str, Any]]:
+    if structure is None:
+        return []
+    values = _tensors(structure)
+    if not isinstance(structure, (dict, list, tuple)):
+        return [(name, value) for value in values]
+    return [(f"{name}_{i}", value) for i, value in enumerate(values)]

@@ -1,0 +1,95 @@
+"""A step of a model with taps in it: it also gives out the tensors that are wanted."""
+
+import contextlib
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+import tensorflow as tf
+
+from tornasole.tensorflow.step_recorder import Recorder, Tap, plain_call, recording
+
+_MISSING = object()
+
+
+class NotTapped(Exception):
+    """The tensors inside the step cannot be had, for the reason given; nothing was run."""
+
+
+def _x_and_y(data: Any) -> Tuple[Any, Any]:
+    """Inputs and labels of a batch, as Keras tells them apart."""
+    if isinstance(data, tuple):
+        return (data[0] if data else None), (data[1] if len(data) > 1 else None)
+    return data, None
+
+
+class TappedStep:
+    """The train, test or predict step of a model: ``kind`` says which."""
+
+    def __init__(self, model: Any, kind: str, names: Optional[Set[str]], wants: Callable[[Tap], bool]):
+        """``names``: the tensors to give out; None: those that ``wants`` says yes to when it is first run or traced."""
+        self.names = names
+        self.taps: Dict[str, Tap] = {}  # all tensors that could be given out
+        self.out_of_reach: List[str] = []
+        self.call_order: List[str] = []
+        self._model, self._kind, self._wants = model, kind, wants
+        self._user_step = getattr(model, f"{kind}_step")
+
+    def run(self, data: Any) -> Tuple[Any, Dict[str, Any]]:
+        """(result of the step, the tensors by name)."""
+        recorder = Recorder(self._model)
+        # In the context of the caller, so that autograph does to the step what it would do without us.
+        autograph = tf.__internal__.autograph
+        step = autograph.tf_convert(self._user_step, autograph.control_status_ctx())
+        with recording(recorder):
+            result = step(data)
+        given = {}
+        for tap, value in recorder.taps(*_x_and_y(data)):
+            self.taps[tap.name] = tap
+            if tap.name in self.names if self.names is not None else self._wants(tap):
+                given[tap.name] = value
+        self.out_of_reach, self.call_order = recorder.out_of_reach, recorder.call_order
+        return result, given
+
+    @contextlib.contextmanager
+    def in_place(self):
+        """The model's step is this one, whose result is a dict of ``logs`` and ``taps``."""
+        attributes, name = self._model.__dict__, f"{self._kind}_step"
+        before = attributes.get(name, _MISSING)
+        attributes[name] = plain_call(lambda data: dict(zip(("logs", "taps"), self.run(data))))
+        try:
+            yield
+        finally:
+            if before is _MISSING:
+                attributes.pop(name, None)
+            else:
+                attributes[name] = before
+
+
+class EagerTwin:
+    """For ``run_eagerly``: a function that Keras makes of the tapped step, run once in the place of the own one.
+
+    Every operation runs as it would have, one after the other, so that nothing changes.
+    """
+
+    def __init__(self, step: TappedStep, model: Any, kind: str):
+        self.step, self._model, self._kind = step, model, kind
+        self.failure: Optional[str] = None
+        self._function = self._make()
+
+    def __call__(self, original: Callable, arguments: Tuple) -> Tuple[Any, Dict[str, Any]]:
+        with self.step.in_place():
+            result = self._function(*arguments)
+        return result["logs"], result["taps"]
+
+    def _make(self) -> Callable:
+        model, kind = self._model, self._kind
+        before = {name: model.__dict__.get(name, _MISSING) for name in (f"{kind}_function", f"{kind}_tf_function")}
+        try:
+            with self.step.in_place():
+                getattr(model, f"make_{kind}_function")(force=True)
+                return getattr(model, f"{kind}_function")
+        finally:
+            for name, value in before.items():
+                if value is not _MISSING:
+                    setattr(model, name, value)
+                elif name in model.__dict__:
+                    delattr(model, name)

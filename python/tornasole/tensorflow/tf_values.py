@@ -1,0 +1,48 @@
+"""Values of TensorFlow as arrays the engine can read."""
+
+from typing import Any, List
+
+import numpy
+import tensorflow as tf
+
+_IndexedSlices = tf.IndexedSlices
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a tensor has no value: it belongs to a graph, not to the program that runs."""
+    return tf.is_tensor(value) and not hasattr(value, "numpy")
+
+
+def local_values(value: Any) -> List[Any]:
+    """The values of all replicas on this machine; the value itself if there is but one."""
+    parts = getattr(value, "values", None) if isinstance(value, tf.distribute.DistributedValues) else None
+    return list(parts) if isinstance(parts, (list, tuple)) else [value]
+
+
+def as_array(value: Any) -> Any:
+    """The value as an array, without a copy where TensorFlow gives its memory; None for a tensor without a value.
+
+    Of a value with several replicas it is the first one's, of indexed slices the slices alone.
+    """
+    if hasattr(value, "path") and hasattr(value, "value") and not callable(value.value):
+        value = value.value  # a variable of Keras 3
+    value = local_values(value)[0]
+    if isinstance(value, _IndexedSlices):
+        value = value.values
+    elif isinstance(value, tf.SparseTensor):
+        value = tf.sparse.to_dense(value)
+    elif isinstance(value, tf.RaggedTensor):
+        value = value.to_tensor()
+    elif hasattr(value, "read_value"):
+        value = value.read_value()
+    if isinstance(value, (bool, int, float, complex, str, bytes)):
+        return numpy.array([value])
+    if tf.is_tensor(value):
+        if not hasattr(value, "numpy"):
+            return None
+        give = getattr(value, "_numpy", value.numpy)
+        value = give()
+    array = numpy.asarray(value)
+    if array.dtype == object:
+        array = numpy.array([text if isinstance(text, bytes) else str(text) for text in array.ravel()])
+    return array

@@ -1,0 +1,121 @@
+"""Custom loops: what a wrapped tape saves."""
+
+import keras_models
+import numpy
+import pytest
+import tensorflow as tf
+from keras_models import batch
+
+import tornasole.tensorflow as smd
+
+WEIGHTS = {"weights/first/kernel:0", "weights/last/kernel:0"}
+BIASES = {"weights/first/bias:0", "weights/last/bias:0"}
+GRADIENTS = {f"gradients/{layer}/{part}Grad" for layer in ("first", "last") for part in ("kernel", "bias")}
+LAYERS = {f"{layer}/{side}" for layer in ("first", "relu", "last") for side in ("inputs", "outputs")}
+
+
+def loop(hook, model, steps=3, optimizer=None, persistent=False, after=lambda step, loss: None):
+    values, labels = batch()
+    optimizer = optimizer or tf.keras.optimizers.SGD(0.1)
+    loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    for step in range(steps):
+        tape = tf.GradientTape(persistent=persistent)
+        with tape if hook is None else hook.wrap_tape(tape) as tape:
+            loss = loss_of(labels, model(values, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        if persistent:
+            tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        after(step, loss)
+    return [weight.tobytes() for weight in model.get_weights()]
+
+
+def named(model):
+    """In Keras 3 the names of variables begin with that of the model, which a tape does not know."""
+    prefix = f"{model.name}/" if keras_models.IS_KERAS_3 else ""
+    rename = lambda name: name.replace("weights/", f"weights/{prefix}").replace("gradients/", f"gradients/{prefix}")  # noqa: E731
+    return {rename(name) for name in WEIGHTS}, {rename(name) for name in BIASES}, {rename(name) for name in GRADIENTS}
+
+
+def test_everything_of_a_step(tmp_path, saved):
+    tf.keras.utils.set_random_seed(5)
+    bare = loop(None, keras_models.dense())
+    tf.keras.utils.set_random_seed(5)
+    model = keras_models.dense()
+    hook = smd.KerasHook(tmp_path / "run", save_config=smd.SaveConfig(save_interval=2), save_all=True)
+    before = model.get_weights()[0].copy()
+    losses = []
+    assert loop(hook, model, after=lambda step, loss: losses.append(float(loss))) == bare
+    hook.close()
+    weights, biases, gradients = named(model)
+    assert saved() == {step: {"loss"} | weights | biases | gradients for step in (0, 2)}
+    trial = smd.create_trial(str(tmp_path / "run"))
+    assert trial.steps(mode=smd.modes.TRAIN) == [0, 2]
+    assert set(trial.tensor_names(collection="weights")) == weights
+    assert set(trial.tensor_names(collection="biases")) == biases
+    assert set(trial.tensor_names(collection="gradients")) == gradients
+    assert trial.tensor_names(collection="losses") == ["loss"]
+    assert [float(trial.tensor("loss").value(step)) for step in (0, 2)] == [losses[0], losses[2]]
+    kernel = next(name for name in weights if "first" in name)
+    assert numpy.array_equal(trial.tensor(kernel).value(0), before), "before the update"
+
+
+def test_a_registered_model_shows_its_layers(tmp_path, saved):
+    model = keras_models.dense()
+    hook = smd.KerasHook(tmp_path / "run", include_collections=["layers", "inputs", "outputs", "weights"])
+    hook.register_model(model)
+    loop(hook, model)
+    hook.close()
+    assert saved() == {0: LAYERS | {"inputs", "predictions", "loss"} | WEIGHTS}
+
+
+def test_metrics_tensors_and_scalars_of_a_loop(tmp_path, saved):
+    hook = smd.KerasHook(tmp_path / "run", save_config=smd.SaveConfig(save_interval=2), include_collections=["mine"])
+    hook.get_collection("mine").include("^mine")
+
+    def after(step, loss):
+        hook.record_tensor_value("accuracy", tf.constant(0.5))
+        hook.save_tensor("mine_too", tf.constant([1.0, 2.0]), "mine")
+        hook.save_scalar("rate", 0.1 * step)
+
+    loop(hook, keras_models.dense(), after=after)
+    hook.close()
+    assert saved() == {step: {"loss", "accuracy", "mine_too", "scalar/rate"} for step in (0, 2)}
+
+
+def test_a_persistent_tape_and_an_optimizer(tmp_path, saved):
+    hook = smd.KerasHook(tmp_path / "run", include_collections=["optimizer_variables"])
+    optimizer = tf.keras.optimizers.Adam()
+    assert hook.wrap_optimizer(optimizer) is optimizer
+    loop(hook, keras_models.dense(), optimizer=optimizer, persistent=True, steps=1)
+    hook.close()
+    assert any("iter" in name for name in saved()[0])
+
+
+def test_a_tape_inside_a_function_is_told_of(tmp_path, saved):
+    hook = smd.KerasHook(tmp_path / "run", save_all=True)
+    model = keras_models.dense()
+    values, _ = batch()
+
+    @tf.function
+    def step():
+        with hook.wrap_tape(tf.GradientTape()) as tape:
+            loss = tf.reduce_mean(model(values))
+        return tape.gradient(loss, model.trainable_variables)
+
+    step()
+    hook.close()
+    assert saved() == {} and hook.report()["uncaptured"] == ["loss"]
+
+
+@pytest.mark.parametrize("what", ["a text", None])
+def test_what_cannot_be_wrapped_comes_back(what, tmp_path):
+    hook = smd.KerasHook(tmp_path / "run")
+    assert hook.wrap_tape(what) is what and hook.wrap_optimizer(what) is what
+
+
+def test_closing_leaves_nothing_on_a_tape(tmp_path):
+    hook = smd.KerasHook(tmp_path / "run")
+    tape = hook.wrap_tape(tf.GradientTape())
+    hook.close()
+    assert type(tape) is tf.GradientTape and tf.keras.layers.Layer.__call__.__module__ != "tornasole"
