@@ -21,6 +21,7 @@ constexpr std::size_t kListedTensors = 5;
 
 struct CheckArguments : TrialArguments {
   std::vector<std::string> rules;
+  std::string profile = "check";
   std::string invariants;  // a file
   StepRange range;
   bool is_short = false;
@@ -86,8 +87,10 @@ std::string report_text(const CheckReport& report, const CheckArguments& argumen
 int check_run(const CheckArguments& arguments) {
   auto trial = open_trial(arguments.dir);
   if (!trial) return fail(trial.error(), arguments.as_json);
-  CheckOptions options{
-      .rules = arguments.rules, .first_step = arguments.range.first_step(), .end_step = arguments.range.end_step()};
+  CheckOptions options{.profile = arguments.profile == "reference" ? Profile::kReference : Profile::kCheck,
+                       .rules = arguments.rules,
+                       .first_step = arguments.range.first_step(),
+                       .end_step = arguments.range.end_step()};
   std::optional<InvariantVerdict> invariants;
   if (!arguments.invariants.empty()) {
     auto made = InvariantVerdict::make(&*trial, arguments.invariants, options);
@@ -114,6 +117,13 @@ void add_check_command(CLI::App& app, int* exit_code) {
   const auto arguments = std::make_shared<CheckArguments>();  // shared: the parser keeps the callback
   add_dir(command, arguments.get());
   command->add_option("--rule", arguments->rules, "Only these rules")->type_name("NAME");
+  command
+      ->add_option("--profile", arguments->profile,
+                   "check: questions made for use without a person; reference: the rules as they are documented, which "
+                   "many healthy runs meet")
+      ->check(CLI::IsMember({"check", "reference"}))
+      ->type_name("NAME")
+      ->capture_default_str();
   command->add_option("--invariants", arguments->invariants, "Also what tornasole learn found in good runs")
       ->type_name("FILE");
   add_step_range(command, &arguments->range);

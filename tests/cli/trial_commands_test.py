@@ -238,6 +238,20 @@ class WrongUse(ProgramTest):
                 self.assertLessEqual(max(map(len, result.stdout.splitlines())), 110)
 
 
+class Check(ProgramTest):
+    def test_profiles(self):
+        sick = self.written("sick")
+        for profile, is_cause_known in (("check", True), ("reference", False)):
+            result = self.run_program("check", sick, "--profile", profile, "--json")
+            self.assertEqual((result.returncode, result.stderr), (10, ""))
+            verdicts = strict_json(result.stdout)["verdicts"]
+            (exploding,) = [verdict for verdict in verdicts if verdict["rule"] == "ExplodingTensor"]
+            self.assertEqual(exploding["symptom_of"] is not None, is_cause_known)
+        result = self.run_program("check", sick, "--profile", "strict")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("reference", result.stderr)
+
+
 class Diff(ProgramTest):
     def test_exit_codes_tolerances_and_page(self):
         healthy, sick = self.written("healthy"), self.written("sick")
