@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""One rule, written in Python, over a run of 1,000 steps with 24 gradients each.
+"""The rule of rules_bench.cc, written in Python, over the run that it makes.
 
-    rules_peer.py make DIRECTORY    writes the run, with tornasole
     rules_peer.py ours DIRECTORY    the rule as one that says what it needs, under tornasole
     rules_peer.py peer DIRECTORY    the same rule under smdebug's loop; in the environment `smdebug`
 
@@ -12,32 +11,12 @@ import os
 import sys
 import time
 
-STEPS, GRADIENTS, ELEMENTS = 1000, 24, 4096
+STEPS = 1000
 THRESHOLD = 1e-7
 
 os.environ["SMDEBUG_LOG_LEVEL"] = "off"
 # Not part of the work: the pause before the last look at a run that has ended.
 os.environ["SMDEBUG_TRAINING_END_DELAY_REFRESH"] = "0"
-
-
-def make(directory):
-    import numpy
-
-    from tornasole import _engine
-    from tornasole.core.save_config import SaveConfig
-
-    options = {"out_dir": directory, "save_config": SaveConfig(save_interval=1)._plain(), "when_full": "block"}
-    hook = _engine.Hook.open({**options, "include_collections": ["gradients"], "readable_by_smdebug": True})
-    values = numpy.random.default_rng(0).normal(size=ELEMENTS).astype(numpy.float32)
-    for step in range(STEPS):
-        hook.begin_step(1)
-        for layer in range(GRADIENTS):
-            # In every hundredth step one of them has vanished.
-            scale = 1e-9 if step % 100 == 0 and layer == 0 else 1e-2
-            hook.save(f"gradient/layer{layer}.weight", values * numpy.float32(scale))
-        hook.end_step()
-    hook.close()
-    return {"steps": STEPS}
 
 
 def ours(directory):
@@ -85,7 +64,7 @@ def peer(directory):
 
 
 def main():
-    jobs = {"make": make, "ours": ours, "peer": peer}
+    jobs = {"ours": ours, "peer": peer}
     if len(sys.argv) != 3 or sys.argv[1] not in jobs:
         sys.exit(__doc__)
     print(json.dumps(jobs[sys.argv[1]](sys.argv[2])))

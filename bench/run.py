@@ -48,6 +48,13 @@ READS = [
 ]
 
 
+# VanishingGradient over 1,000 steps x 24 gradients: what, the command before the directory, times faster than the same
+# rule in smdebug's loop. Each is a program that prints {"seconds", "met"}: the steps at which the condition is met.
+RULES = [
+    ("VanishingGradient, native", lambda options: [options.bin / "rules_bench", "vanishing"], 100),
+    ("one written in Python", lambda options: [ROOT / ".venvs/torch/bin/python", HERE / "rules_peer.py", "ours"], 30),
+]
+
 # Extra time of a step of a PyTorch training: scenario of torch_bench.py -> times less than smdebug's, by model.
 TORCH = {
     "save_all": {"mlp": 20, "cnn": 20, "deep": 20},
@@ -237,6 +244,36 @@ class Runner:
                 seconds = statistics.median(answer[share] for answer in answers)
                 self.add(f"{name}, {share}", shown_time(seconds), "-", "-", "-", True)
 
+    def rules(self, name):
+        """One rule over one trial, beside the same rule in smdebug's loop; then `check` beside a bare read."""
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="trial-", dir=self.options.out) as directory:
+            path = directory + "/run"
+            program = self.options.bin / "rules_bench"
+            if self.read_once(program, "make", path) is None:
+                return
+            contenders = {what: command(self.options) for what, command, _ in RULES}
+            contenders |= {job: [program, job] for job in ("read", "check")}
+            contenders["peer"] = [self.options.python, HERE / "rules_peer.py", "peer"]
+            for what in [what for what, command in contenders.items() if not pathlib.Path(command[0]).exists()]:
+                self.notes.append(f"{name} {what}: there is no {contenders.pop(what)[0]}")
+            answers = {who: [] for who in contenders}
+            for turn in range(self.options.repeats):
+                for who, command in contenders.items():
+                    if who != "peer" or turn < 2:  # it takes long
+                        answers[who].append(self.read_once(*command, path))
+        answers = {who: [answer for answer in all_of if answer] for who, all_of in answers.items()}
+        for what, _, target in RULES:
+            if not answers.get(what) or not answers["peer"]:
+                continue
+            if len({answer["met"] for answer in answers[what] + answers["peer"]}) > 1:
+                self.notes.append(f"{name} {what}: the contenders met the condition at different numbers of steps")
+            self.compare(f"{name} {what}", answers[what], answers["peer"], "seconds", shown_time, target)
+        if answers["read"] and answers["check"]:
+            read, check = (statistics.median(answer["seconds"] for answer in answers[job]) for job in ("read", "check"))
+            self.add(f"{name} check, beside one read", shown_time(check), shown_time(read), f"{check / read:.2f} x", "<= 3 x",
+                     check <= 3 * read)
+
     def torch(self, name):
         """One process that trains bare, under smdebug and under ours, in turns."""
         python = ROOT / ".venvs/bench/bin/python"
@@ -266,28 +303,6 @@ class Runner:
         if row["scenario"] == "save_all":
             self.add(f"{name}, processor", f"{row['tornasole_cpu_us']:.3g} us", f"{row['smdebug_cpu_us']:.3g} us",
                      f"{row['cpu_ratio']:.1f} x", "8 x", row["cpu_ratio"] >= 8)
-
-    def python_rule(self, name):
-        """A rule written in Python over 1,000 steps of 24 gradients: fed by the engine, beside smdebug's loop."""
-        python = ROOT / ".venvs/torch/bin/python"
-        if not python.exists():
-            self.notes.append(f"{name}: there is no {python}; make env NAME=torch makes it")
-            return
-        self.options.out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="trial-", dir=self.options.out) as directory:
-            path = directory + "/run"
-            if self.read_once(python, HERE / "rules_peer.py", "make", path) is None:
-                return
-            ours, peer = [], []
-            for _ in range(self.options.repeats):
-                ours.append(self.read_once(python, HERE / "rules_peer.py", "ours", path))
-                peer.append(self.read_once(self.options.python, HERE / "rules_peer.py", "peer", path))
-        ours, peer = ([answer for answer in answers if answer] for answers in (ours, peer))
-        if not ours or not peer:
-            return
-        if len({answer["met"] for answer in ours + peer}) > 1:
-            self.notes.append(f"{name}: the contenders found different numbers of things")
-        self.compare(name, ours, peer, "seconds", shown_time, 30)
 
     def rules_inside(self, name):
         """What rules inside a training add to a step, beside a hook that saves the same."""
@@ -327,7 +342,7 @@ class Runner:
         yield "histogram, 10,000,000 floats", lambda job: self.reductions("histogram", 10_000_000, job, 10)
         yield "statistics at memory speed", lambda job: self.memory_speed()
         yield "statistics in a hook", lambda job: self.hook_share()
-        yield "a rule in Python, 1,000 steps x 24 gradients", self.python_rule
+        yield "rules:", self.rules
         yield "rules inside a training", self.rules_inside
         yield "PyTorch", self.torch
 

@@ -7,9 +7,11 @@
 
 #include "base/utf8.h"
 #include "cli/command_output.h"
+#include "cli/invariant_verdict.h"
 #include "cli/terminal_chart.h"
 #include "cli/text_width.h"
 #include "cli/trial_arguments.h"
+#include "cli/verdict_output.h"
 #include "tornasole/check.h"
 
 namespace tornasole::cli {
@@ -19,18 +21,11 @@ constexpr std::size_t kListedTensors = 5;
 
 struct CheckArguments : TrialArguments {
   std::vector<std::string> rules;
+  std::string profile = "check";
+  std::string invariants;  // a file
   StepRange range;
   bool is_short = false;
 };
-
-Tone tone_of(Severity severity) {
-  switch (severity) {
-    case Severity::kError: return Tone::kError;
-    case Severity::kWarning: return Tone::kWarning;
-    case Severity::kInfo: return Tone::kFaint;
-  }
-  return Tone::kPlain;
-}
 
 std::string list_text(std::string_view title, const std::vector<std::string>& items, const Terminal& terminal) {
   if (items.empty()) return {};
@@ -50,11 +45,8 @@ std::string verdict_text(const CheckReport& report, std::size_t place, const Che
                          const Terminal& terminal) {
   const Verdict& verdict = report.verdicts[place];
   const std::string head = fmt::format("{}: {}", severity_name(verdict.severity), verdict.rule);
-  std::string text =
-      fmt::format("{}  {}\n", terminal.style.paint(tone_of(verdict.severity), head),
-                  terminal.style.faint(verdict.first_step == verdict.last_step
-                                           ? fmt::format("step {}", verdict.first_step)
-                                           : fmt::format("steps {} to {}", verdict.first_step, verdict.last_step)));
+  std::string text = fmt::format("{}  {}\n", terminal.style.paint(tone_of(verdict.severity), head),
+                                 terminal.style.faint(steps_text(verdict)));
   text += "  " + wrap(printable(verdict.message), terminal.width, "  ", 2) + "\n";
   if (verdict.symptom_of) {
     return text + fmt::format("  likely a symptom of {}\n", report.verdicts[*verdict.symptom_of].rule);
@@ -95,10 +87,21 @@ std::string report_text(const CheckReport& report, const CheckArguments& argumen
 int check_run(const CheckArguments& arguments) {
   auto trial = open_trial(arguments.dir);
   if (!trial) return fail(trial.error(), arguments.as_json);
-  CheckOptions options{
-      .rules = arguments.rules, .first_step = arguments.range.first_step(), .end_step = arguments.range.end_step()};
+  CheckOptions options{.profile = arguments.profile == "reference" ? Profile::kReference : Profile::kCheck,
+                       .rules = arguments.rules,
+                       .first_step = arguments.range.first_step(),
+                       .end_step = arguments.range.end_step()};
+  std::optional<InvariantVerdict> invariants;
+  if (!arguments.invariants.empty()) {
+    auto made = InvariantVerdict::make(&*trial, arguments.invariants, options);
+    if (!made) return fail(made.error(), arguments.as_json);
+    invariants.emplace(std::move(*made));
+  }
   auto report = check(*trial, options);
   if (!report) return fail(report.error(), arguments.as_json);
+  if (invariants) {
+    if (const Status added = invariants->add_to(&*report); !added) return fail(added.error(), arguments.as_json);
+  }
   const int code = report->has_findings() ? kFound : kSound;
   if (arguments.as_json) return answer(without_delete(report->to_json() + "\n"), code);
   return answer(report_text(*report, arguments, Terminal::of(stdout)), code);
@@ -114,6 +117,15 @@ void add_check_command(CLI::App& app, int* exit_code) {
   const auto arguments = std::make_shared<CheckArguments>();  // shared: the parser keeps the callback
   add_dir(command, arguments.get());
   command->add_option("--rule", arguments->rules, "Only these rules")->type_name("NAME");
+  command
+      ->add_option("--profile", arguments->profile,
+                   "check: questions made for use without a person; reference: the rules as they are documented, which "
+                   "many healthy runs meet")
+      ->check(CLI::IsMember({"check", "reference"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_option("--invariants", arguments->invariants, "Also what tornasole learn found in good runs")
+      ->type_name("FILE");
   add_step_range(command, &arguments->range);
   command->add_flag("-s,--short", arguments->is_short, "One line a finding: no causes, no advice, no plots");
   add_json(command, arguments.get());

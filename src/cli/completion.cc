@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/help_text.h"
+#include "tornasole/rule.h"
 
 namespace tornasole::cli {
 namespace {
@@ -24,7 +25,14 @@ struct CommandWords {
   bool has_directory = false;             // the first argument
   bool has_tensors = false;               // the arguments after it
   std::vector<std::string> choices = {};  // of the first argument
+  std::vector<std::string> second = {};   // of the arguments after it
 };
+
+std::vector<std::string> rule_names() {
+  std::vector<std::string> names;
+  for (const RuleType& type : builtin_rules()) names.emplace_back(type.name);
+  return names;
+}
 
 CommandWords words_of(const CLI::App& app, const std::string& path) {
   CommandWords words{.path = path};
@@ -34,10 +42,12 @@ CommandWords words_of(const CLI::App& app, const std::string& path) {
       words.has_directory |= name == "DIR" || name == "A";
       words.has_tensors |= name == "NAME" || name == "PATTERN";
       if (name == "SHELL") words.choices = choices_of(*option);
+      if (name == "RULE") words.second = rule_names();
       continue;
     }
     OptionWords entry{
         .description = option->get_description(), .takes_value = takes_value(*option), .choices = choices_of(*option)};
+    if (option->get_type_name() == "RULE") entry.choices = rule_names();
     for (const std::string& flag : option->get_lnames()) entry.names.push_back("--" + flag);
     for (const std::string& flag : option->get_snames()) entry.names.push_back("-" + flag);
     words.options.push_back(std::move(entry));
@@ -93,9 +103,9 @@ std::string value_cases(const std::vector<CommandWords>& commands) {
 std::string word_cases(const std::vector<CommandWords>& commands) {
   std::string text;
   for (const CommandWords& command : commands) {
-    text += fmt::format("    '{}') options='{}'; list='{}'; directory={}; tensors={} ;;\n", command.path,
-                        option_names(command), first_words(command), command.has_directory ? 1 : 0,
-                        command.has_tensors ? 1 : 0);
+    text += fmt::format("    '{}') options='{}'; list='{}'; second='{}'; directory={}; tensors={} ;;\n", command.path,
+                        option_names(command), first_words(command), fmt::join(command.second, " "),
+                        command.has_directory ? 1 : 0, command.has_tensors ? 1 : 0);
   }
   return text;
 }
@@ -104,7 +114,7 @@ constexpr std::string_view kBashScript =
     R"script(# bash completion for tornasole; source it, or put it into bash-completion's directory.
 _tornasole() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD - 1]}"
-  local command='' kind='' list='' options='' directory=0 tensors=0 first=1 i
+  local command='' kind='' list='' second='' options='' directory=0 tensors=0 first=1 i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$command ${COMP_WORDS[i]}" in
@@ -129,6 +139,8 @@ _tornasole() {
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
   elif [ -n "$list" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$list" -- "$current")
+  elif [ -n "$second" ] && ((COMP_CWORD > first)); then
+    mapfile -t COMPREPLY < <(compgen -W "$second" -- "$current")
   elif [ "$tensors" = 1 ] && ((COMP_CWORD > first)); then
     local name
     while IFS= read -r name; do
@@ -147,7 +159,7 @@ constexpr std::string_view kZshScript = R"script(#compdef tornasole
 # zsh completion for tornasole; put it as _tornasole into a directory of $fpath.
 _tornasole() {
   local current="${words[CURRENT]}" previous="${words[CURRENT - 1]}"
-  local command='' kind='' list='' options='' directory=0 tensors=0 first=2 i
+  local command='' kind='' list='' second='' options='' directory=0 tensors=0 first=2 i
   for ((i = 2; i < CURRENT; i++)); do
     case "$command ${words[i]}" in
 @COMMANDS@
@@ -171,6 +183,8 @@ _tornasole() {
     compadd -- ${=options}
   elif [[ -n $list ]]; then
     compadd -- ${=list}
+  elif [[ -n $second ]] && ((CURRENT > first)); then
+    compadd -- ${=second}
   elif [[ $tensors == 1 ]] && ((CURRENT > first)); then
     compadd -- ${(f)"$(tornasole ls --names "${(Q)words[first]}" 2> /dev/null)"}
   elif [[ $directory == 1 ]]; then
@@ -228,6 +242,7 @@ std::string fish_script(const std::vector<CommandWords>& commands) {
     const std::string start = fmt::format("complete -c tornasole -n {}", fish_quoted(fish_condition(command.path)));
     for (const std::string& sub : command.subcommands) text += fmt::format("{} -f -a {}\n", start, sub);
     if (!command.choices.empty()) text += fmt::format("{} -f -a '{}'\n", start, fmt::join(command.choices, " "));
+    if (!command.second.empty()) text += fmt::format("{} -a '{}'\n", start, fmt::join(command.second, " "));
     if (command.has_tensors) text += start + " -a '(__tornasole_names)'\n";
     for (const OptionWords& option : command.options) {
       text += start;

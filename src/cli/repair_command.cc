@@ -74,6 +74,7 @@ int repair_trial(const RepairArguments& arguments) {
     fail(status.error(), arguments.as_json);
     return kBadUse;
   }
+  const std::string note = begun_note(arguments.dir);
   const auto report = tools::repair({.path = arguments.dir, .dry_run = arguments.is_dry_run});
   if (!report) {
     const int code = fail(report.error(), arguments.as_json);
@@ -84,7 +85,7 @@ int repair_trial(const RepairArguments& arguments) {
   const auto verified = tools::verify({.path = arguments.dir});
   const bool is_sound = report->problems.empty() && verified && verified->is_sound_with_attempts();
   return answer(
-      arguments.as_json ? report_json(*report, is_sound) : report_text(*report, is_sound, Terminal::of(stdout)),
+      arguments.as_json ? report_json(*report, is_sound) : report_text(*report, is_sound, Terminal::of(stdout)) + note,
       is_sound ? kSound : kDamaged);
 }
 

@@ -9,20 +9,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <thread>
 
-#include "base/clock.h"
-#include "base/errors.h"
 #include "base/utf8.h"
 #include "cli/command_output.h"
+#include "cli/loss_names.h"
 #include "cli/number_text.h"
 #include "cli/run_state_text.h"
 #include "cli/stat_cells.h"
 #include "cli/terminal.h"
 #include "cli/trial_arguments.h"
-#include "cli/trial_paths.h"
+#include "cli/trial_waiting.h"
 
 namespace tornasole::cli {
 namespace {
@@ -35,19 +32,6 @@ struct TailArguments : TrialArguments {
   std::int64_t lines = 10;
   double poll_s = 1;
   double timeout_s = 300;
-};
-
-void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
-
-class Patience {
- public:
-  explicit Patience(double timeout_s) : timeout_ns_(timeout_s * 1e9) { renew(); }
-  void renew() { since_ns_ = system_clock().monotonic_ns(); }
-  bool is_over() const { return static_cast<double>(system_clock().monotonic_ns() - since_ns_) > timeout_ns_; }
-
- private:
-  double timeout_ns_;
-  std::int64_t since_ns_ = 0;
 };
 
 class Tail {
@@ -74,18 +58,8 @@ class Tail {
   // Asked for, else the losses; the names may still grow while the run is young.
   std::vector<std::string> names_at(ModeStep step) const {
     NameQuery query{.step = step, .mode = arguments_.mode()};
-    if (!arguments_.patterns.empty()) {
-      query.regex = arguments_.patterns;
-      return names_of(query);
-    }
-    query.collection = "losses";
-    std::vector<std::string> names = names_of(query);
-    if (!names.empty()) return names;
-    query.collection.reset();
-    query.regex = {"(?i)loss"};
-    return names_of(query);
-  }
-  std::vector<std::string> names_of(const NameQuery& query) const {
+    if (arguments_.patterns.empty()) return loss_names(trial_, query);
+    query.regex = arguments_.patterns;
     auto names = trial_.tensor_names(query);
     return names ? std::move(*names) : std::vector<std::string>{};
   }
@@ -144,25 +118,6 @@ class Tail {
   std::int64_t last_ = -1;
 };
 
-// A directory that is not there yet, or holds nothing yet but signs of a run that begins, may become a trial; a file or
-// other content never will. An older run is moved aside while it is looked at: what was seen may be gone (kNotFound).
-Result<Trial> wait_for_trial(const TailArguments& arguments) {
-  Patience patience(arguments.timeout_s);
-  while (true) {
-    auto trial = open_trial(arguments.dir);
-    if (trial) return trial;
-    const ErrorCode code = trial.error().code;
-    const bool may_come =
-        code == ErrorCode::kNotYet ||
-        (code == ErrorCode::kNotFound && (!check_directory(arguments.dir).ok() || has_run_begun(arguments.dir)));
-    if (!may_come) return trial;
-    if (patience.is_over()) {
-      return not_yet_error("{}; waited {} s", trial.error().message, number_text(arguments.timeout_s));
-    }
-    sleep_seconds(arguments.poll_s);
-  }
-}
-
 int finish(const std::string& how, const RunStatus& status, const TailArguments& arguments, int code) {
   if (!arguments.as_json) return answer(printable(how) + "\n", code);
   std::string text;
@@ -197,7 +152,7 @@ int follow(Trial& trial, const TailArguments& arguments) {
 }
 
 int tail_run(const TailArguments& arguments) {
-  auto trial = wait_for_trial(arguments);
+  auto trial = wait_for_trial({.dir = arguments.dir, .timeout_s = arguments.timeout_s, .poll_s = arguments.poll_s});
   if (!trial) return fail(trial.error(), arguments.as_json);
   if (const Status known = check_worker(*trial, arguments.worker); !known)
     return fail(known.error(), arguments.as_json);

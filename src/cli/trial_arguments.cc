@@ -12,27 +12,12 @@
 namespace tornasole::cli {
 namespace {
 
-constexpr std::size_t kNamedTrials = 5;
 constexpr std::size_t kNamedDamage = 5;
 
 std::vector<std::string> stat_names() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < kStatCount; ++i) names.emplace_back(stat_name(static_cast<Stat>(i)));
   return names;
-}
-
-// Of a directory that is there and not empty, but no trial.
-Error no_trial_error(const std::string& dir) {
-  bool is_cut = false;
-  const std::vector<std::string> below = trials_below(dir, &is_cut);
-  if (below.empty()) {
-    return invalid_error("{}: is no trial: it has none of the folders collections, index and events", dir);
-  }
-  const std::size_t count = std::min(below.size(), kNamedTrials);
-  return invalid_error("{}: is no trial, but a directory above {}: {}{}; name one", dir,
-                       below.size() == 1 ? "one" : fmt::format("{}{}", below.size(), is_cut ? " or more" : ""),
-                       fmt::join(below.begin(), below.begin() + static_cast<std::ptrdiff_t>(count), ", "),
-                       below.size() > count ? ", ..." : "");
 }
 
 }  // namespace
@@ -90,13 +75,7 @@ void add_step_range(CLI::App* command, StepRange* range) {
 }
 
 Result<Trial> open_trial(const std::string& dir) {
-  TORNASOLE_CHECK(check_directory(dir));
-  if (!is_trial_directory(dir)) {
-    if (has_run_begun(dir)) {
-      return not_yet_error("{}: a run has begun there and written nothing yet (tornasole tail waits for it)", dir);
-    }
-    return no_trial_error(dir);
-  }
+  TORNASOLE_CHECK(check_trial_directory(dir));
   return Trial::open({.path = dir, .timeout_s = 0});
 }
 

@@ -1,5 +1,8 @@
 #include "cli/trial_paths.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -11,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 3;
+constexpr std::size_t kNamedTrials = 5;
 constexpr std::size_t kMaxVisited = 100'000;  // directories and files, so that a whole disk is not searched
 
 class TrialSearch {
@@ -46,6 +50,20 @@ class TrialSearch {
   bool* is_cut_;
   std::size_t visited_ = 0;
 };
+
+// Of a directory that is there and not empty, but no trial.
+Error no_trial_error(const std::string& dir) {
+  bool is_cut = false;
+  const std::vector<std::string> below = trials_below(dir, &is_cut);
+  if (below.empty()) {
+    return invalid_error("{}: is no trial: it has none of the folders collections, index and events", dir);
+  }
+  const std::size_t count = std::min(below.size(), kNamedTrials);
+  return invalid_error("{}: is no trial, but a directory above {}: {}{}; name one", dir,
+                       below.size() == 1 ? "one" : fmt::format("{}{}", below.size(), is_cut ? " or more" : ""),
+                       fmt::join(below.begin(), below.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+                       below.size() > count ? ", ..." : "");
+}
 
 }  // namespace
 
@@ -89,6 +107,18 @@ Status check_directory(const std::string& dir) {
   if (error) return io_error("{}: {}", dir, error.message());
   if (is_empty) return not_yet_error("{}: is empty; no run has written there yet (tornasole tail waits for one)", dir);
   return {};
+}
+
+Status check_trial_directory(const std::string& dir) {
+  TORNASOLE_CHECK(check_directory(dir));
+  if (is_trial_directory(dir)) return {};
+  if (!has_run_begun(dir)) return no_trial_error(dir);
+  return not_yet_error("{}: a run has begun there and written nothing yet (tornasole tail waits for it)", dir);
+}
+
+std::string begun_note(const std::string& dir) {
+  if (is_trial_directory(dir) || !has_run_begun(dir)) return {};
+  return "a run has begun there and written nothing: it is being set up, or it ended before its first step\n";
 }
 
 DiskUse disk_use_of(const std::string& dir) {

@@ -26,6 +26,13 @@ std::vector<std::string> trials_below(const std::string& dir, bool* is_cut);
 // empty.
 Status check_directory(const std::string& dir);
 
+// The same, unless it is a trial: kInvalid, naming the trials below it if there are some; kNotYet if a run has begun
+// there and written nothing yet.
+Status check_trial_directory(const std::string& dir);
+
+// A line for a directory that holds nothing but the signs of a run that begins; else empty.
+std::string begun_note(const std::string& dir);
+
 struct DiskUse {
   std::uint64_t bytes = 0;
   std::int64_t files = 0;

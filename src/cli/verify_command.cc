@@ -142,7 +142,7 @@ int verify_trial(const VerifyArguments& arguments) {
     write_report(json, *report);
     return answer(text + "\n", code);
   }
-  return answer(VerifyText(Style::of(stdout), arguments.shows_all).text(*report), code);
+  return answer(VerifyText(Style::of(stdout), arguments.shows_all).text(*report) + begun_note(arguments.dir), code);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
+#include "config/process_environment.h"
 
 namespace tornasole::config {
 namespace {
@@ -111,5 +112,7 @@ Result<std::string> Environment::read_file(const std::string& path, std::size_t 
   }
   return found->second;
 }
+
+char** process_environment() noexcept { return environ; }
 
 }  // namespace tornasole::config

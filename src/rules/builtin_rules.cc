@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
+#include "rules/invariant_check.h"
 
 namespace tornasole {
 namespace {
@@ -75,6 +76,7 @@ std::span<const RuleType> builtin_rules() {
       rules::kInputRange,
       rules::kLabelEntropy,
       rules::kTrainEvalMismatch,
+      rules::kInvariantCheck,
   };
   // clang-format on
   return all;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "rules/verdict_json.h"
 #include "tornasole/check.h"
 
 namespace tornasole {
@@ -24,8 +25,10 @@ void write_texts(JsonWriter& json, const std::vector<std::string>& texts) {
   json.end_array();
 }
 
-void write_verdict(JsonWriter& json, const Verdict& verdict) {
-  json.begin_object().key("rule").value(verdict.rule).key("severity").value(severity_name(verdict.severity));
+}  // namespace
+
+void rules::write_verdict_members(JsonWriter& json, const Verdict& verdict) {
+  json.key("rule").value(verdict.rule).key("severity").value(severity_name(verdict.severity));
   json.key("first_step").value(verdict.first_step).key("last_step").value(verdict.last_step);
   json.key("mode").value(mode_name(verdict.mode)).key("tensors");
   write_texts(json, verdict.tensors);
@@ -37,18 +40,19 @@ void write_verdict(JsonWriter& json, const Verdict& verdict) {
   write_texts(json, verdict.causes);
   json.key("advice");
   write_texts(json, verdict.advice);
-  json.key("symptom_of");
-  verdict.symptom_of ? json.value(static_cast<std::int64_t>(*verdict.symptom_of)) : json.null();
-  json.end_object();
 }
-
-}  // namespace
 
 std::string CheckReport::to_json() const {
   std::string text;
   JsonWriter json(&text);
   json.begin_object().key("verdicts").begin_array();
-  for (const Verdict& verdict : verdicts) write_verdict(json, verdict);
+  for (const Verdict& verdict : verdicts) {
+    json.begin_object();
+    rules::write_verdict_members(json, verdict);
+    json.key("symptom_of");
+    verdict.symptom_of ? json.value(static_cast<std::int64_t>(*verdict.symptom_of)) : json.null();
+    json.end_object();
+  }
   json.end_array().key("not_checked").begin_array();
   for (const NotChecked& one : not_checked) {
     json.begin_object().key("rule").value(one.rule).key("reason").value(one.reason).end_object();

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "rules/violation_json.h"
 #include "tornasole/rule.h"
 
 namespace tornasole {
@@ -25,17 +25,17 @@ void write_counts(JsonWriter& json, const std::map<std::string, std::int64_t>& c
 
 void write_step(JsonWriter& json, std::optional<std::int64_t> step) { step ? json.value(*step) : json.null(); }
 
-void write_violation(JsonWriter& json, const Violation& violation) {
-  json.begin_object().key("step").value(violation.global_step.number);
+}  // namespace
+
+void rules::write_violation_members(JsonWriter& json, const Violation& violation) {
+  json.key("step").value(violation.global_step.number);
   json.key("mode").value(mode_name(violation.step.mode)).key("mode_step").value(violation.step.number);
   json.key("worker").value(violation.worker).key("tensor").value(violation.tensor).key("value");
   write_number(json, violation.value);
   json.key("threshold");
   write_number(json, violation.threshold);
-  json.key("message").value(violation.message).end_object();
+  json.key("message").value(violation.message);
 }
-
-}  // namespace
 
 const Tensor* StepTensor::derived_statistic(std::string_view statistic) const noexcept {
   for (const auto& [own_name, tensor] : derived) {
@@ -84,7 +84,11 @@ std::string RuleReport::to_json() const {
   json.key("skipped");
   write_counts(json, skipped);
   json.key("violations").begin_array();
-  for (const Violation& violation : violations()) write_violation(json, violation);
+  for (const Violation& violation : violations()) {
+    json.begin_object();
+    rules::write_violation_members(json, violation);
+    json.end_object();
+  }
   json.end_array();
   for (const auto& [name, value] : details) json.key(name).raw(value);
   json.end_object().end_object();

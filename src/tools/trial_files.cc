@@ -94,7 +94,7 @@ Status sort_attempts(store::Store& store, TrialFiles* files) {
 bool TrialFiles::is_empty() const noexcept {
   return collections.empty() && index.empty() && misnamed_index.empty() && events.empty() && tensorboard.empty() &&
          state.empty() && temporary.empty() && !has_end_marker && !has_claim && !has_stop_request && attempts.empty() &&
-         unfinished_moves.empty() && unlisted.empty();
+         unfinished_moves.empty() && unlisted.empty() && root_temporary.empty();
 }
 
 std::string_view without_temporary_suffix(std::string_view path) noexcept {

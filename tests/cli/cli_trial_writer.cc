@@ -4,7 +4,7 @@
 //          cli_trial_writer raw-names DIR     all of them through the encoders, as tensor, collection and worker
 //          cli_trial_writer sick DIR          a run with NaN and infinities
 //          cli_trial_writer healthy DIR       the same without them, its weight a little off from step 2 on
-//          cli_trial_writer live DIR          a run that does what standard input says: step, fail, end; else it dies
+//          cli_trial_writer live DIR          a run that does what standard input says: step, nan, end; else it dies
 //          cli_trial_writer large DIR         ten thousand values, for progress bars
 
 #include <fmt/format.h>
@@ -157,14 +157,14 @@ int write_live(const char* dir) {
   if (!hook) return fail(hook.error().message);
   float value = 8;
   for (std::string order; std::getline(std::cin, order);) {
-    if (order == "step") {
+    if (order == "step" || order == "nan") {
       auto step = hook->begin_step(Mode::kTrain);
-      step.save("loss", value /= 2);
+      step.save("loss", order == "nan" ? NAN : value /= 2);
     } else if (order == "end") {
       if (auto closed = hook->close(); !closed) return fail(closed.error().message);
       return 0;
     }
-    std::cout << "done" << std::endl;
+    std::cout << (hook->stop_requested() ? "stop requested" : "done") << std::endl;
   }
   std::_Exit(3);
 }

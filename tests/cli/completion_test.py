@@ -33,6 +33,9 @@ CASES = (
         {"abs_min", "abs_max", "abs_mean", "abs_median"},
     ),
     ("a directory", ["ls", "pytorch_m"], {"pytorch_mlp"}),
+    ("a rule", ["rule", "pytorch_mlp/trial", "Vani"], {"VanishingGradient"}),
+    ("a rule by option", ["rule", "--rule-name", "Explo"], {"ExplodingTensor"}),
+    ("a parameter of a rule", ["rule", "pytorch_mlp/trial", "ExplodingTensor", "--only"], {"--only_nan", "--only-nan"}),
     ("a tensor of the trial", ["show", "pytorch_mlp/trial", "Net_fc1"], {"Net_fc1.bias", "Net_fc1.weight"}),
 )
 

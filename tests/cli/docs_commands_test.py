@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Every ```console block of docs/commands.md shows what the program prints.
+"""Every ```console block of docs/commands.md and docs/rule-command.md shows what the program prints.
 
 Each line that begins with "$ " is run by a shell where `runs` is; what follows it must be its output, standard error
-included. Set TORNASOLE_UPDATE_GOLDEN=1 to write the outputs anew, then read the difference.
+included. A line `<!-- file: NAME -->` before another block puts it into that file. Set TORNASOLE_UPDATE_GOLDEN=1 to
+write the outputs anew, then read the difference.
 """
 
 import os
@@ -14,7 +15,11 @@ import time
 
 from cli_program import FIXTURES, PROGRAM, TESTS, WRITER, ProgramTest, environment, main
 
-PAGE = os.path.join(os.path.dirname(TESTS), "docs", "commands.md")
+DOCS = os.path.join(os.path.dirname(TESTS), "docs")
+PAGE = os.path.join(DOCS, "commands.md")
+# Page -> the fewest blocks it has.
+PAGES = {PAGE: 13, os.path.join(DOCS, "rule-command.md"): 6}
+FILE = re.compile(r"<!-- file: (\S+) -->\n+```\w*\n(.*?)```", re.DOTALL)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 RUNS = {"mlp": "pytorch_mlp", "reduced": "pytorch_reductions", "interrupted": "interrupted"}
 
@@ -61,16 +66,24 @@ class Examples(ProgramTest):
         self.assertTrue(commands)
         return "\n".join(f"$ {command}\n{self.output_of(command)}" for command in commands)
 
-    def test_every_block_shows_what_is_printed(self):
-        with open(PAGE, encoding="utf-8") as file:
+    def check_page(self, path, fewest):
+        with open(path, encoding="utf-8") as file:
             page = file.read()
-        self.assertGreater(len(BLOCK.findall(page)), 12)
+        for name, content in FILE.findall(page):
+            with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
+                file.write(content)
+        self.assertGreaterEqual(len(BLOCK.findall(page)), fewest)
         actual = BLOCK.sub(lambda match: f"```console\n{self.block(match.group(1))}```", page)
         if os.environ.get("TORNASOLE_UPDATE_GOLDEN"):
-            with open(PAGE, "w", encoding="utf-8") as file:
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(actual)
         else:
             self.assertEqual(actual, page)
+
+    def test_every_block_shows_what_is_printed(self):
+        for path, fewest in PAGES.items():
+            with self.subTest(path):
+                self.check_page(path, fewest)
 
     def test_every_command_and_exit_code_is_documented(self):
         with open(PAGE, encoding="utf-8") as file:

@@ -133,6 +133,7 @@ class WrongUse(ProgramTest):
     COMMANDS = {
         "ls": [], "show": ["x"], "stats": [], "plot": ["x", "-o", "x.svg"], "tail": ["--timeout", "0", "--poll", "0.01"],
         "check": [], "first-bad": [], "dump": [], "verify": [], "repair": [], "diff": ["other"], "export": ["-o", "x.csv"],
+        "watch": ["--timeout", "0", "--poll", "0.01"], "rule": ["ExplodingTensor"], "learn": [],
     }
 
     def test_paths_that_are_no_trial(self):
@@ -155,7 +156,7 @@ class WrongUse(ProgramTest):
             ]
             for command, more in self.COMMANDS.items():
                 for path, message, codes in cases:
-                    if command == "tail" and message in ("no such directory", "is empty"):
+                    if command in ("tail", "watch") and message in ("no such directory", "is empty"):
                         codes = {1}  # it waited
                     with self.subTest(f"{command} {path}"):
                         begin = time.monotonic()
@@ -235,6 +236,20 @@ class WrongUse(ProgramTest):
                 for word in ("Usage: tornasole " + " ".join(command), "Example:", "Exit codes:", f"tornasole {command[0]}"):
                     self.assertIn(word, result.stdout)
                 self.assertLessEqual(max(map(len, result.stdout.splitlines())), 110)
+
+
+class Check(ProgramTest):
+    def test_profiles(self):
+        sick = self.written("sick")
+        for profile, is_cause_known in (("check", True), ("reference", False)):
+            result = self.run_program("check", sick, "--profile", profile, "--json")
+            self.assertEqual((result.returncode, result.stderr), (10, ""))
+            verdicts = strict_json(result.stdout)["verdicts"]
+            (exploding,) = [verdict for verdict in verdicts if verdict["rule"] == "ExplodingTensor"]
+            self.assertEqual(exploding["symptom_of"] is not None, is_cause_known)
+        result = self.run_program("check", sick, "--profile", "strict")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("reference", result.stderr)
 
 
 class Diff(ProgramTest):
@@ -335,6 +350,19 @@ class Repair(ProgramTest):
             self.assertEqual((second.returncode, second.stdout), (0, "nothing to repair\n"))
             self.assertEqual(self.contents(path), after)
             self.assertEqual(self.run_program("verify", path).returncode, 0)
+
+    def test_a_directory_that_holds_nothing_but_a_claim(self):
+        note = "a run has begun there and written nothing: it is being set up, or it ended before its first step\n"
+        for claim in ("claim.smd", "claim-0123456789abcdef0123456789abcdef.tmp"):
+            with self.subTest(claim), tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, claim)
+                with open(path, "w", encoding="utf-8"):
+                    pass
+                os.utime(path, (time.time() - 3600,) * 2)
+                for arguments in (("verify",), ("repair", "--dry-run")):
+                    result = self.run_program(*arguments, directory)
+                    self.assertEqual((result.returncode, result.stderr), (0, ""))
+                    self.assertTrue(result.stdout.endswith(note), result.stdout)
 
     def test_a_live_run_is_refused(self):
         with tempfile.TemporaryDirectory() as directory:

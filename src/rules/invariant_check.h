@@ -1,0 +1,9 @@
+#pragma once
+
+#include "tornasole/rule.h"
+
+namespace tornasole::rules {
+
+extern const RuleType kInvariantCheck;
+
+}  // namespace tornasole::rules
