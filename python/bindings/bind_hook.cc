@@ -231,8 +231,8 @@ void bind_state(nb::class_<PythonHook>& hook) {
       .def("non_finite_tensors", [](PythonHook& self) { return self.hook().non_finite_tensors(); })
       .def(
           "start_rules",
-          [](PythonHook& self, nb::list rules, double poll_s, std::int64_t detail_steps, nb::object on_met) {
-            return start_rules(&self.hook(), std::move(rules), poll_s, detail_steps, std::move(on_met));
+          [](PythonHook& self, const nb::list& rules, double poll_s, std::int64_t detail_steps, nb::object on_met) {
+            return start_rules(&self.hook(), rules, poll_s, detail_steps, std::move(on_met));
           },
           nb::keep_alive<0, 1>(), nb::arg("rules"), nb::arg("poll_s"), nb::arg("detail_steps"),
           nb::arg("on_met").none())

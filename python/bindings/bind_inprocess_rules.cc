@@ -42,7 +42,8 @@ void call(const nb::object& function, const RuleOutcome& rule, const Violation& 
 
 }  // namespace
 
-PythonInProcess start_rules(Hook* hook, nb::list rules, double poll_s, std::int64_t detail_steps, nb::object on_met) {
+PythonInProcess start_rules(Hook* hook, const nb::list& rules, double poll_s, std::int64_t detail_steps,
+                            nb::object on_met) {
   std::vector<InProcessRule> wanted;
   for (const nb::handle rule : rules) {
     wanted.push_back({.rule = nb::cast<std::string>(rule[0]),

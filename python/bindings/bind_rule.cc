@@ -87,7 +87,7 @@ nb::list rule_needs(const std::string& name, const std::map<std::string, std::st
 // A runner over a trial of its own, so that rules may ask the trial of Python whatever they like meanwhile.
 class PythonRunner {
  public:
-  PythonRunner(const SharedTrial& trial, nb::dict options, nb::object on_met)
+  PythonRunner(const SharedTrial& trial, const nb::dict& options, nb::object on_met)
       : on_met_(std::move(on_met)), trial_(open(trial)), runner_(&trial_, options_of(options)) {}
 
   void add(const std::string& rule, const std::string& name, const std::map<std::string, std::string>& parameters,
@@ -99,7 +99,7 @@ class PythonRunner {
     runner_.add(std::move(made));
     python_rules_.push_back(nullptr);
   }
-  void add_python(nb::object rule, const std::string& name, const std::string& parameters, nb::list needs) {
+  void add_python(nb::object rule, const std::string& name, const std::string& parameters, const nb::list& needs) {
     std::vector<Need> own;
     for (const nb::handle need : needs) own.push_back(need_of(need, &watch_));
     auto made = std::make_unique<PythonRule>(std::move(rule), std::move(own), &watch_);
@@ -199,7 +199,7 @@ class PythonRunner {
 void bind_rule(nb::module_& module) {
   bind_step_view(module);
   nb::class_<PythonRunner>(module, "RuleRunner")
-      .def(nb::init<const SharedTrial&, nb::dict, nb::object>(), nb::arg("trial"), nb::arg("options"),
+      .def(nb::init<const SharedTrial&, const nb::dict&, nb::object>(), nb::arg("trial"), nb::arg("options"),
            nb::arg("on_met").none())
       .def("add", &PythonRunner::add)
       .def("add_python", &PythonRunner::add_python)

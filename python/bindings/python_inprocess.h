@@ -28,7 +28,7 @@ class PythonInProcess {
 
 // `rules`: (rule, name, parameters) each; `on_met` is called with the rule's name and a violation, from the rules'
 // thread. The hook outlives what is returned.
-PythonInProcess start_rules(Hook* hook, nanobind::list rules, double poll_s, std::int64_t detail_steps,
+PythonInProcess start_rules(Hook* hook, const nanobind::list& rules, double poll_s, std::int64_t detail_steps,
                             nanobind::object on_met);
 
 }  // namespace tornasole::python
