@@ -267,7 +267,7 @@ class Hook(BaseHook, _TrainingCallback):
 
     def write_predictions(self, model) -> None:
         """Saves what the model predicts for ``validation_data``."""
-        if self._has_data("predictions", "validation_data") and self._has_one_model(model, "predictions"):
+        if self._has_data_for(model, "predictions", "validation_data"):
             self._save("predictions", model.predict(self._validation_data))
 
     def write_labels(self) -> None:
@@ -303,7 +303,7 @@ class Hook(BaseHook, _TrainingCallback):
 
     def _shap(self, model, group: str) -> Optional[numpy.ndarray]:
         """Contributions of each feature to each prediction; computed once in a round, whoever asks."""
-        if not self._has_data(group, "train_data") or not self._has_one_model(model, group):
+        if not self._has_data_for(model, group, "train_data"):
             return None
         if self._contributions is None:
             self._contributions = model.predict(self._train_data, pred_contribs=True)
@@ -313,6 +313,16 @@ class Hook(BaseHook, _TrainingCallback):
         if getattr(self, data) is None:
             self._tell_once("%s are to be saved, and the hook was given no %s: set hook.%s", group, data, data)
         return getattr(self, data) is not None
+
+    def _has_data_for(self, model, group: str, data: str) -> bool:
+        """Whether there is data that the model can be asked about."""
+        if not self._has_data(group, data) or not self._has_one_model(model, group):
+            return False
+        columns, features = getattr(self, data).num_col(), model.num_features()
+        if columns > features:  # XGBoost does not look, and writes beyond its arrays
+            text = "%s cannot be saved: %s has %d columns, the model %d features"
+            self._tell_once(text, group, data, columns, features)
+        return columns <= features
 
     def _has_one_model(self, model, group: str) -> bool:
         if not _is_booster(model):

@@ -117,13 +117,15 @@ def test_the_default_hook_is_switched_off_by_a_failure(tmp_path, monkeypatch):
     assert booster.num_boosted_rounds() == 3 and guard.disable_smdebug
 
 
-def test_shap_data_that_does_not_fit_the_model_costs_the_shap_values_alone(tmp_path):
-    hook = hook_for(tmp_path / "run", train_data=matrices(features=9)[0])
+def test_data_that_does_not_fit_the_model_costs_what_is_computed_of_it_alone(tmp_path):
+    wide = matrices(features=9)[0]
+    hook = hook_for(tmp_path / "run", train_data=wide, validation_data=wide)
     booster = train(hook, rounds=3)
     hook.close()
     assert booster.num_boosted_rounds() == 3
     names = create_trial(str(tmp_path / "run")).tensor_names()
-    assert "train-logloss" in names and "full_shap/f0" not in names
+    assert {"train-logloss", "labels", "trees/Node"} <= set(names)
+    assert not {"full_shap/f0", "average_shap/f0", "predictions"} & set(names)
 
 
 def test_a_hook_that_was_closed_is_silent(tmp_path):
