@@ -78,7 +78,10 @@ def attach(package: str = "keras") -> Attachment:
     """Attaches to the models of a package, ``keras`` or ``tf_keras``, once."""
     if package not in _attachments:
         _attachments[package] = attachment = Attachment()
-        model = sys.modules[package].Model
+        keras = sys.modules[package]
+        if keras.backend.backend() != "tensorflow":
+            return attachment  # another framework runs the steps
+        model = keras.Model
         for name in ("fit", "evaluate", "predict"):
             setattr(model, name, _captured(attachment, getattr(model, name)))
     return _attachments[package]

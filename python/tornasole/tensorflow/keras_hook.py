@@ -222,7 +222,10 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         model = self.model
         if model is not None and model is not self._checked_model:
             self._checked_model = model
+            backend = tf.keras.backend.backend()
             name = unsupported_strategy(getattr(model, "distribute_strategy", None) or tf.distribute.get_strategy())
+            if backend != "tensorflow":
+                name = f"the backend {backend}"
             if name is not None:
                 self.logger.info("trainings with %s cannot be captured: the hook is off", name)
             self._is_off = name is not None

@@ -32,7 +32,8 @@ class KerasValues(TensorflowBaseHook):
     def _step_is_due(self, mode: ModeKeys) -> None:
         self._find_due()
         facts = {"training": mode is ModeKeys.TRAIN, "grad_enabled": mode is ModeKeys.TRAIN}
-        facts.update(self._optimizers.facts(self.model))
+        step = self._engine_hook.mode_step(ModeKeys.TRAIN.value) + (mode is not ModeKeys.TRAIN)
+        facts.update(self._optimizers.facts(self.model, step, may_count=self._due <= _SCALARS))
         self._engine_hook.set_facts(facts)
         if self._wants_optimizers():
             self._optimizers.save_rates(self.model)
@@ -98,7 +99,7 @@ class KerasValues(TensorflowBaseHook):
     # ---- the model in words
 
     def _model_key(self) -> Any:
-        return None if self.model is None else (id(self.model), len(self._model_weights()), bool(self._call_order))
+        return None if self.model is None else (id(self.model), bool(self._call_order))
 
     def _describe(self) -> None:
         self._described = self._model_key()

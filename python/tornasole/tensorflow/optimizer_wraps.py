@@ -95,6 +95,7 @@ class OptimizerWraps:
         self._hook = weakref.ref(hook)
         self._wrapped: List[Any] = []
         self._added: List[Any] = []
+        self._iterations: Any = None  # optimizer, its steps, the step of the training then, whether these go together
 
     def wrap(self, optimizer: Any) -> Any:
         hook = self._hook()
@@ -128,13 +129,24 @@ class OptimizerWraps:
                 name = variable_name(variable, getattr(hook.model, "name", ""))
                 hook._save_as(f"gradients/{name.split(':')[0]}Grad", gradient, "gradients")
 
-    def facts(self, model: Any) -> Dict[str, Any]:
-        """How many steps the model's optimizer took, and the factor of the loss if it is scaled."""
+    def facts(self, model: Any, training_step: int, may_count: bool) -> Dict[str, Any]:
+        """How many steps the model's optimizer took, and the factor of the loss if it is scaled.
+
+        Reading a variable takes longer than saving a loss: with ``may_count`` the steps of the training since the last
+        reading are counted instead.
+        """
         optimizer = getattr(model, "optimizer", None) or (self._wrapped[-1] if self._wrapped else None)
         facts: Dict[str, Any] = {}
         try:
             if optimizer is not None and hasattr(optimizer, "iterations"):
-                facts["optimizer_step"] = int(optimizer.iterations.numpy())
+                known = self._iterations
+                if known is None or known[0] is not optimizer or not may_count or known[3] != 1:
+                    count = int(optimizer.iterations.numpy())
+                    # A step may be several of the optimizer, or none.
+                    taken = 1 if known is None or known[0] is not optimizer else count - known[1]
+                    passed = 1 if known is None or known[0] is not optimizer else training_step - known[2]
+                    known = self._iterations = (optimizer, count, training_step, 1 if taken == passed else 0)
+                facts["optimizer_step"] = known[1] + training_step - known[2]
             scale = getattr(optimizer, "dynamic_scale", None)  # of Keras 3, once it is built
             for name in ("initial_scale", "loss_scale"):
                 scale = getattr(optimizer, name, None) if scale is None else scale
