@@ -158,6 +158,8 @@ class WrongUse(ProgramTest):
                 for path, message, codes in cases:
                     if command in ("tail", "watch") and message in ("no such directory", "is empty"):
                         codes = {1}  # it waited
+                    if command == "rule" and not path:
+                        message = "no trial: give the directory of a run"
                     with self.subTest(f"{command} {path}"):
                         begin = time.monotonic()
                         result = self.run_program(command, path, *more, cwd=directory)
