@@ -6,7 +6,7 @@ function(tornasole_folder name)
   target_include_directories(tornasole_${name} PUBLIC "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
   set(folders ${arg_LINKS})
   list(TRANSFORM folders PREPEND tornasole_)
-  target_link_libraries(tornasole_${name} PUBLIC ${folders} fmt::fmt-header-only
+  target_link_libraries(tornasole_${name} PUBLIC ${folders} tornasole::dep_fmt
     PRIVATE $<BUILD_INTERFACE:tornasole_flags> ${arg_PRIVATE_LINKS})
 endfunction()
 
@@ -25,7 +25,7 @@ function(tornasole_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE TORNASOLE_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${folders} tornasole_flags ${arg_PRIVATE_LINKS} GTest::gtest GTest::gmock GTest::gtest_main
-    fmt::fmt-header-only)
+    tornasole::dep_fmt)
   add_test(NAME ${name} COMMAND ${name})
   # A busy disk takes what is queued in its own time: a test that writes a run wants all of it.
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
@@ -38,6 +38,6 @@ function(tornasole_fuzz name)
   set(folders ${arg_LINKS})
   list(TRANSFORM folders PREPEND tornasole_)
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${folders} tornasole_flags ${arg_PRIVATE_LINKS} fmt::fmt-header-only)
+  target_link_libraries(${name} PRIVATE ${folders} tornasole_flags ${arg_PRIVATE_LINKS} tornasole::dep_fmt)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
 endfunction()
