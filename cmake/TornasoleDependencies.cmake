@@ -24,7 +24,7 @@ tornasole_static_library(pcre2 libpcre2-8.a pcre2.h)
 tornasole_static_library(xxhash libxxhash.a xxhash.h)
 
 # fmt: compiled here, so that it is hidden and compiled once.
-add_library(tornasole_dep_fmt STATIC "${PROJECT_SOURCE_DIR}/src/base/fmt_library.cc")
+add_library(tornasole_dep_fmt STATIC "${PROJECT_SOURCE_DIR}/cmake/fmt_library.cc")
 add_library(tornasole::dep_fmt ALIAS tornasole_dep_fmt)
 target_include_directories(tornasole_dep_fmt SYSTEM PUBLIC
   $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)

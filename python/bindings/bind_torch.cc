@@ -321,8 +321,8 @@ void bind_torch(nb::module_& module) {
       "is_unchanged", &is_unchanged, nb::arg("entries"), nb::arg("sizes"),
       "Whether parameters are where they were found: (dict, key, parameter, requires_grad) and (dict, size) each.");
   module.def(
-      "begin_pass", &begin_pass, nb::arg("hook"), nb::arg("pass_end"), nb::arg("mode").none(), nb::arg("optimizer_step"),
-      nb::arg("training"), nb::arg("calm_set"),
+      "begin_pass", &begin_pass, nb::arg("hook"), nb::arg("pass_end"), nb::arg("mode").none(),
+      nb::arg("optimizer_step"), nb::arg("training"), nb::arg("calm_set"),
       "Begins the step of a forward pass. Its due_set, whose usual facts are set and whose pass is open if it is "
       "calm_set; 0 if nothing is due, -1 if a backward pass runs.");
   module.def("is_in_backward", &is_in_backward, "Whether a backward pass of PyTorch runs on this thread.");
