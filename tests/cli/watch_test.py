@@ -97,6 +97,15 @@ class WatchTest(ProgramTest):
         end = seen[-1]
         self.assertEqual((end["event"], end["state"], end["steps"], end["exit_code"]), ("end", "ended", 2, 10))
 
+    def first_state(self, watch):
+        """Of the run, once it has published anything: until then it is waited for."""
+        for line in watch.stdout:
+            event = strict_json(line)
+            if event["event"] == "state":
+                return event["state"]
+            self.assertEqual(event["event"], "waiting")
+        return None
+
     def test_a_run_that_is_over(self):
         for kind, code, told in (("sick", 10, "error: "), ("healthy", 0, "the run ended, 6 steps")):
             with self.subTest(kind):
@@ -110,7 +119,7 @@ class WatchTest(ProgramTest):
         run = self.start_run()
         self.order(run, "step")
         watch = self.start_watch("--json")
-        self.assertEqual(strict_json(watch.stdout.readline())["state"], "running")
+        self.assertEqual(self.first_state(watch), "running")
         run.kill()
         run.wait()
         output, errors = self.rest(watch)
@@ -121,7 +130,7 @@ class WatchTest(ProgramTest):
         run = self.start_run()
         self.order(run, "step")
         watch = self.start_watch("--json")
-        self.assertEqual(strict_json(watch.stdout.readline())["event"], "state")
+        self.assertEqual(self.first_state(watch), "running")
         watch.terminate()
         output, errors = self.rest(watch)
         self.assertEqual((errors, watch.returncode), ("", 1))
