@@ -67,14 +67,8 @@ std::string verdict_text(const CheckReport& report, std::size_t place, const Che
 
 std::string report_text(const CheckReport& report, const CheckArguments& arguments, const Terminal& terminal) {
   std::string text = terminal.style.heading(report.summary) + "\n";
-  // A cause, then what follows from it.
-  for (std::size_t i = 0; i < report.verdicts.size(); ++i) {
-    if (report.verdicts[i].symptom_of) continue;
-    text += "\n" + verdict_text(report, i, arguments, terminal);
-    for (std::size_t k = 0; k < report.verdicts.size(); ++k) {
-      if (report.verdicts[k].symptom_of == i) text += "\n" + verdict_text(report, k, arguments, terminal);
-    }
-  }
+  // They come in the order of a cause, then what follows from it.
+  for (std::size_t i = 0; i < report.verdicts.size(); ++i) text += "\n" + verdict_text(report, i, arguments, terminal);
   if (!report.not_checked.empty()) {
     text += "\nnot checked\n";
     for (const NotChecked& one : report.not_checked) {
