@@ -138,7 +138,7 @@ def stage_tsan(stage):
 
 def stage_python(stage):
     # Peers that some of the tests call.
-    for environment in ("smdebug", "bench"):
+    for environment in ("smdebug", "bench", "xgboost-old"):
         if not make_environment(stage, environment):
             stage.failed.append(f"the environment {environment} cannot be made")
     ran = set()  # in the main environment, which leaves nothing out

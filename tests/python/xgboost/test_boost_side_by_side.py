@@ -57,10 +57,12 @@ REFERENCE = os.path.join(os.path.dirname(__file__), "..", "..", "..", ".venvs", 
 def trials(tmp_path_factory):
     assert os.path.exists(REFERENCE), "make env NAME=xgboost-old"
     directory = tmp_path_factory.mktemp("side_by_side")
-    package = os.path.dirname(os.path.dirname(os.path.abspath(tornasole.__file__)))
+    # The package alone: beside it there may be another XGBoost.
+    package = tmp_path_factory.mktemp("package")
+    (package / "tornasole").symlink_to(os.path.dirname(os.path.abspath(tornasole.__file__)))
     for which in ("smdebug", "tornasole"):
         # Both under the same XGBoost. The reference must not see the alias of the package.
-        environment = {**os.environ, "SMDEBUG_LOG_LEVEL": "off", "PYTHONPATH": package if which == "tornasole" else ""}
+        environment = {**os.environ, "SMDEBUG_LOG_LEVEL": "off", "PYTHONPATH": str(package) if which == "tornasole" else ""}
         command = [REFERENCE, "-W", "ignore", "-c", PROGRAM, which, str(directory / which)]
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
         assert ran.returncode == 0, ran.stderr
