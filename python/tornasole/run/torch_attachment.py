@@ -90,9 +90,11 @@ class Attachment:
                 self._trained[id(parameter)] = weakref.ref(parameter)
 
     def _may_be_trained(self, root: torch.nn.Module) -> bool:
-        """Not a target network or a teacher: once there are optimizers, one of them has a part of the model."""
+        """Not a target network or a teacher: those are called without gradients, and no optimizer has a part of them."""
         alive = {key for key, known in self._trained.items() if known() is not None}
-        return not alive or any(id(parameter) in alive for parameter in root.parameters())
+        if torch.is_grad_enabled() or not alive:
+            return True
+        return any(id(parameter) in alive for parameter in root.parameters())
 
     def take(self, root: torch.nn.Module, called: torch.nn.Module) -> None:
         """Registers the model, with the script's hook if it has one, else with one made for it."""
