@@ -70,6 +70,11 @@ class OptimizerCapture:
     def known(self) -> List[torch.optim.Optimizer]:
         return [optimizer for known in self._optimizers for optimizer in [known()] if optimizer is not None]
 
+    def others(self) -> List[torch.optim.Optimizer]:
+        """Those that were seen to step and have no parameter of a registered model."""
+        seen = [(known(), is_ours) for known, is_ours in self._seen.values()]
+        return [optimizer for optimizer, is_ours in seen if optimizer is not None and not is_ours]
+
     def model_changed(self, captures: Iterable) -> None:
         self._names = {id(p): name for capture in captures for name, p in capture.parameters()}
         self._seen = {key: known for key, known in self._seen.items() if known[1] and known[0]() is not None}
@@ -83,6 +88,9 @@ class OptimizerCapture:
             self.add(optimizer)
         else:
             self._seen[id(optimizer)] = weakref.ref(optimizer), False
+            hook = self._hook()
+            if hook is not None:
+                hook._is_described = False  # that another one trains along is a fact about the program
         return is_ours
 
     # ---- what

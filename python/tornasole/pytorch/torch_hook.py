@@ -243,7 +243,8 @@ class Hook(CallbackMethods, BaseHook):
         losses = [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
         described = [(name, type(loss).__name__) for name, loss in losses]
         described += [(name, name) for name in self._loss_functions]
-        self._engine_hook.describe_model(describe(self._live_captures(), described, self._optimizers.known()))
+        optimizers = self._optimizers.known() + self._optimizers.others()
+        self._engine_hook.describe_model(describe(self._live_captures(), described, optimizers))
 
     def _live_captures(self) -> List[ModelCapture]:
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]

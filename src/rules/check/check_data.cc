@@ -20,7 +20,8 @@ void look_at_inputs(const RunRecord& run, Judgement& judgement) {
   }
   for (const History* input : inputs) {
     // Token numbers are looked up, not computed with.
-    if (std::ranges::any_of(run.layer_classes, [](const std::string& type) { return type == "embedding"; })) continue;
+    const auto is_table = [](const std::string& type) { return type.starts_with("embedding"); };
+    if (std::ranges::any_of(run.layer_classes, is_table)) continue;
     const double mean = median(run.series(*input, Column::kMean).values);
     const double deviation = median(run.series(*input, Column::kStd).values);
     const double low = median(run.series(*input, Column::kMin).values);

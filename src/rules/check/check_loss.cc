@@ -82,7 +82,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   // Diverges: the end is far above the best, measured by how much was won, and above the start.
   const double rise = last - *lowest;
   const bool is_above_start = last > first + 3 * windows.noise;
-  if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, 0.2 * scale)) {
+  // Several losses with optimizers of their own, as in adversarial training, need not fall, and rise in turn.
+  const bool is_contest = run.optimizers > 1;
+  if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (is_contest ? 2 : 0.2) * scale)) {
     Verdict verdict = common;
     verdict.rule = "LossDivergence";
     verdict.severity = Severity::kError;
@@ -97,8 +99,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.add(std::move(verdict));
     return;
   }
-  // Several losses with optimizers of their own, as in adversarial training, need not fall.
-  if (run.optimizers > 1) return;
+  if (is_contest) return;
   const std::optional<double> trivial = trivial_loss(run);
   const double needed = std::max(4 * windows.noise, kLeastFall * scale);
   if (fall > needed) {
