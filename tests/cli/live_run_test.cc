@@ -91,8 +91,8 @@ TEST(WatchScreen, FitsTheTerminal) {
   state.checked_step = 99;
   state.health = {
       .workers = 1, .due = 103, .committed = 100, .dropped = {{"queue full", 3}}, .wait_s = 0.5, .elapsed_s = 50};
-  for (const std::size_t height : {1, 4, 10, 24, 60}) {
-    for (const std::size_t width : {20, 80, 200}) {
+  for (const std::size_t height : {1U, 4U, 10U, 24U, 60U}) {
+    for (const std::size_t width : {20U, 80U, 200U}) {
       const Terminal terminal{.is_terminal = true, .has_unicode = true, .width = width};
       const std::string text = watch_screen(state, "runs/\x1b[2Jx", terminal, height);
       EXPECT_EQ(text.find('\x1b'), std::string::npos);

@@ -366,7 +366,7 @@ TEST(Quantiles, OfFloatsInEveryDistributionAgreeWithASlowLoop) {
       {"with an infinity", [&](std::size_t i) { return i == 300 ? kInfinity : normal(random); }},
   };
   for (const Case& c : cases) {
-    for (const std::size_t count : {511, 512, 2'049, 9'000, 70'001, 300'000}) {
+    for (const std::size_t count : {511U, 512U, 2'049U, 9'000U, 70'001U, 300'000U}) {
       SCOPED_TRACE(std::string(c.what) + " " + std::to_string(count));
       std::vector<float> values(count);
       for (std::size_t i = 0; i < count; ++i) values[i] = c.value(i);
