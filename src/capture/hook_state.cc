@@ -30,7 +30,11 @@ Result<std::unique_ptr<store::Store>> open_store(const config::Config& config) {
 }
 
 Status check_supported(const config::Config& config) {
-  if (!config.rules.empty()) return unsupported_error("rules: rules inside the training are not available yet");
+  if (!config.rules.empty()) {
+    return unsupported_error(
+        "rules: a configuration cannot start rules inside the training; allowed: InProcessRules::start in C++, "
+        "Hook(rules=[...]) in Python");
+  }
   return {};
 }
 

@@ -114,7 +114,9 @@ def test_what_cannot_be_wrapped_comes_back(what, tmp_path):
 
 
 def test_closing_leaves_nothing_on_a_tape(tmp_path):
+    call = tf.keras.layers.Layer.__call__
     hook = smd.KerasHook(tmp_path / "run")
     tape = hook.wrap_tape(tf.GradientTape())
     hook.close()
-    assert type(tape) is tf.GradientTape and tf.keras.layers.Layer.__call__.__module__ != "tornasole"
+    assert type(tape) is tf.GradientTape
+    assert tf.keras.layers.Layer.__call__ is call
