@@ -309,6 +309,27 @@ TEST(Check, ReadsATrialAndPutsCausesFirst) {
   EXPECT_FALSE(check(trial, {.rules = {"Nonsense"}}).ok());
 }
 
+TEST(Check, WhatComesAfterNanIsNotItsCause) {
+  RuleWorld world;
+  ModelDescription model;
+  model.modules = {{"Net", "Net", ""}, {"act", "ReLU", "Net"}};
+  model.losses = {{.name = "loss", .type = "MSELoss"}};
+  world.made().write("tornasole/worker_0_model.json", format::encode_model(model, "pytorch", 1));
+  for (std::int64_t step = 0; step < 20; ++step) {
+    const bool is_bad = step >= 6;
+    const float value = is_bad ? NAN : 1.0F;
+    world.save(step, {{"loss", scalar(is_bad ? NAN : 2.0F - 0.1F * static_cast<float>(step))},
+                      {"act_output_0", filled(value, {16, 4})}});
+  }
+  Trial trial = world.open();
+  const auto report = check(trial);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_FALSE(report->verdicts.empty());
+  EXPECT_EQ(report->verdicts[0].rule, "NonFiniteProvenance");
+  EXPECT_EQ(report->verdicts[0].first_step, 6);
+  for (const Verdict& verdict : report->verdicts) EXPECT_NE(verdict.rule, "DeadRelu");
+}
+
 TEST(Check, ATrialOfAnotherWriterIsJudgedByNamesAndCollections) {
   RuleWorld world;
   for (std::int64_t step = 0; step < 30; ++step) {

@@ -34,6 +34,7 @@ std::span<const Detector* const> detectors() {
 struct Found {
   Verdict verdict;
   int depth = 0;
+  bool is_event = false;
 };
 
 // Whether one may be the reason of the other: nearer to the root, not later, and a verdict itself.
@@ -42,7 +43,7 @@ bool may_cause(const Found& cause, const Found& symptom) {
   if (symptom.verdict.rule == "Overfit") return false;  // the model learns all too well
   constexpr std::int64_t kSlack = 2;                    // steps may be noticed late by some
   return cause.verdict.first_step <= symptom.verdict.first_step + kSlack ||
-         cause.verdict.first_step <= symptom.verdict.last_step;
+         (!symptom.is_event && cause.verdict.first_step <= symptom.verdict.last_step);
 }
 
 std::vector<Verdict> chain(std::vector<Found> found) {
@@ -164,7 +165,7 @@ Result<CheckReport> check(Trial& trial, const CheckOptions& options) {
     }
     report.checked.emplace_back(detector->name);
     for (std::size_t i = 0; i < judgement.verdicts().size(); ++i) {
-      found.push_back({std::move(judgement.verdicts()[i]), detector->depth + judgement.deeper(i)});
+      found.push_back({std::move(judgement.verdicts()[i]), detector->depth + judgement.deeper(i), detector->is_event});
     }
   }
   report.verdicts = rules::chain(std::move(found));

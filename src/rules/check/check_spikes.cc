@@ -162,8 +162,11 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
 
 }  // namespace
 
-const Detector kCheckLossSpike = {
-    .name = "LossSpike", .question = "Does the loss jump and stay up?", .depth = 4, .look = look_for_spikes};
+const Detector kCheckLossSpike = {.name = "LossSpike",
+                                  .question = "Does the loss jump and stay up?",
+                                  .depth = 4,
+                                  .is_event = true,
+                                  .look = look_for_spikes};
 const Detector kCheckOscillation = {
     .name = "OscillatingLoss", .question = "Does the loss swing?", .depth = 5, .look = look_for_swings};
 

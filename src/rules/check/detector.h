@@ -42,6 +42,8 @@ struct Detector {
   std::string_view question;  // for people
   // Smaller is nearer to the root of things: a verdict may be a symptom of one that is nearer and not later.
   int depth = 0;
+  // Whether it happens at a step, so that what comes later cannot be its cause; else it holds for a stretch of steps.
+  bool is_event = false;
   void (*look)(const RunRecord& run, Judgement& judgement);
 };
 

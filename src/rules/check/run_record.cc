@@ -288,7 +288,10 @@ void Recorder::look_at(const StepView& step, Findings& /*findings*/) {
     note_counts(tensor->derived_statistic("counts"), &row);
     note_bad_reductions(*tensor, &row);
     note_quantiles(tensor->derived_statistic("quantiles"), &row);
-    note_activity(tensor->derived_statistic("unit_activity"), &row, &history.unit_activity);
+    // A unit that is NaN is above nothing, which does not make it a unit that is off.
+    if (!(row[static_cast<std::size_t>(Column::kNan)] > 0)) {
+      note_activity(tensor->derived_statistic("unit_activity"), &row, &history.unit_activity);
+    }
     note_across(tensor->derived_statistic("across_samples"), &row);
     note_update(history, *tensor, &row);
     const Tensor* classes = tensor->derived_statistic("classes");
