@@ -229,6 +229,8 @@ class Attached:
         self.undo()
 
     def undo(self):
+        # Steps without it are not the training's that it counts its share of.
+        self._attachment.hook._watcher._budget.pause()
         self._callbacks.take_off()
         self._set(self._bare)
 

@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -125,7 +126,7 @@ class ForwardTap {
 
   void call(nb::handle inputs, nb::handle outputs) {
     if (is_in_backward()) return;
-    ++calls_;
+    if (calls_++ == 0) first_call_ = next_call();
     each_tensor(inputs, [&](nb::handle tensor) {
       ++inputs_;
       sink_.give(methods().save_input, name_, tensor, [&](PythonHook& hook) { hook.save_input(module_, tensor); });
@@ -139,11 +140,18 @@ class ForwardTap {
   int calls() const noexcept { return calls_; }
   int inputs() const noexcept { return inputs_; }
   int outputs() const noexcept { return outputs_; }
+  std::int64_t first_call() const noexcept { return first_call_; }
 
  private:
+  static std::int64_t next_call() noexcept {
+    static std::atomic<std::int64_t> calls = 0;
+    return calls.fetch_add(1, std::memory_order_relaxed);
+  }
+
   Sink sink_;
   nb::object name_;
   ModuleName module_;
+  std::int64_t first_call_ = -1;              // its place among the first calls of all taps
   int calls_ = 0, inputs_ = 0, outputs_ = 0;  // since it was made
 };
 
@@ -298,6 +306,7 @@ void bind_torch(nb::module_& module) {
       .def_prop_ro("calls", &ForwardTap::calls)
       .def_prop_ro("inputs", &ForwardTap::inputs)
       .def_prop_ro("outputs", &ForwardTap::outputs)
+      .def_prop_ro("first_call", &ForwardTap::first_call, "Its place among the first calls of all taps; -1: never.")
       .def("__reduce__", &nothing_reduced);
   nb::class_<GradientTap>(module, "GradientTap", nb::type_slots(gradient_slots),
                           "Called with a parameter's gradient in the backward pass: gives it to the hook.")

@@ -14,7 +14,7 @@ would without them.
 
 import contextlib
 import weakref
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 import torch
 
@@ -101,6 +101,25 @@ class _Taps:
             attached.detach()
 
 
+def call_order(root: str, ends: Iterable[Tuple[str, int]]) -> Dict[str, int]:
+    """Module -> its place in the order in which modules began, from the order in which they ended (negative: never).
+
+    A module begins no later than the first of its parts, and before it where both are said to begin together. The
+    root's name is no part of the others' paths.
+    """
+    began = {name: end for name, end in ends if end >= 0}
+    if root in began:
+        began[root] = -1
+    for name in sorted(began, key=began.get):
+        parent = name
+        while "." in parent:
+            parent = parent.rpartition(".")[0]
+            if parent in began:
+                began[parent] = min(began[parent], began[name])
+    in_order = sorted(began, key=lambda name: (began[name], name.count(".")))
+    return {name: place for place, name in enumerate(in_order)}
+
+
 class ModelCapture:
     """The callbacks and taps of one root module, and what they know of it."""
 
@@ -117,6 +136,7 @@ class ModelCapture:
         self._sizes: List[Tuple[Dict, int]] = []
         self._parameters: List[Tuple[str, torch.nn.Parameter]] = []
         self._modules: List[Tuple[str, torch.nn.Module]] = []
+        self.call_order: Dict[str, int] = {}  # of the modules that were called, once that was seen
         self._taps: Dict[int, _Taps] = {}
         self._hanging: Optional[_Taps] = None
         self._compiled_call: Optional[Tuple[Callable, Callable]] = None  # in place of what
@@ -181,6 +201,7 @@ class ModelCapture:
     def _find_structure(self, root: torch.nn.Module) -> None:
         self._modules = list(self.names.modules())
         self._parameters, self._places, self._sizes = [], [], []
+        self.call_order = {}
         seen = set()
         for dotted, module in root.named_modules():
             self._sizes += [(module._parameters, len(module._parameters)), (module._modules, len(module._modules))]
@@ -265,6 +286,9 @@ class ModelCapture:
         taps = self._hanging
         if taps is None or not taps.unsettled:
             return
+        if not self.call_order:
+            self.call_order = call_order(self.names.root, ((tap.name, tap.first_call) for tap, _ in taps.unsettled))
+            self._hook._describe_model()
         wants = self._engine.wants
         still_unknown, dropped = [], set()
         for tap, attached in taps.unsettled:

@@ -22,7 +22,15 @@ def describe(captures: Iterable, losses: Iterable[Tuple[str, str]], optimizers: 
         inputs.append(f"{capture.names.root}_input_0")
         for name, module in capture.modules():
             parent = "" if name == capture.names.root else name.rpartition(".")[0] or capture.names.root
-            modules.append({"path": name, "type": type(module).__name__, "parent": parent, "training": module.training})
+            modules.append(
+                {
+                    "path": name,
+                    "type": type(module).__name__,
+                    "parent": parent,
+                    "call_order": capture.call_order.get(name, -1),
+                    "training": module.training,
+                }
+            )
         owners = _owners(capture)
         for name, parameter in capture.parameters():
             names[id(parameter)] = name

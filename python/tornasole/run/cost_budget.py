@@ -19,6 +19,7 @@ _GROWTH = 1.25  # of the distance between bursts, while the share would allow mo
 _MAX_GAP = 2000
 _WARM_UP = 5  # steps in which caches fill and say nothing about cost
 _ALLOWANCE = 0.015  # seconds that bursts may take besides
+_LEAST_SHARE = 0.003  # for bursts, where what is done at each step leaves less: steps of a millisecond
 _NEVER = 10**15  # as an interval
 
 
@@ -34,10 +35,14 @@ def training_schedule(steps: Iterable[int]) -> SaveConfig:
 
 
 class CostBudget:
-    """Chooses the steps. Told of each step of the training and when it began; knows no clock and no hook."""
+    """Chooses the steps. Told of each step of the training and when it began; knows no clock and no hook.
 
-    def __init__(self, share: float = 0.03, burst_steps: int = BURST_STEPS):
+    ``each_step``: seconds that are spent at every step besides, burst or not. They are part of the share.
+    """
+
+    def __init__(self, share: float = 0.03, burst_steps: int = BURST_STEPS, each_step: float = 0.0):
         self.share = share
+        self._each_step = each_step
         self._burst_steps = burst_steps
         self._plain: Deque[float] = deque(maxlen=64)  # seconds of steps without statistics
         self._bursts: Deque[float] = deque(maxlen=8)  # seconds of whole bursts
@@ -107,5 +112,7 @@ class CostBudget:
             return of_gap
         if not self._plain:
             return 1
-        missing = (self._count + 1) * self.burst_seconds() - self.share * self._trained - _ALLOWANCE
-        return math.ceil(missing / (self.share * max(statistics.median(self._plain), 1e-9)))
+        plain = max(statistics.median(self._plain), 1e-9)
+        share = max(self.share - self._each_step / plain, min(self.share, _LEAST_SHARE))
+        missing = (self._count + 1) * self.burst_seconds() - share * self._trained - _ALLOWANCE
+        return math.ceil(missing / (share * plain))

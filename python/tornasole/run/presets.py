@@ -10,9 +10,9 @@ from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
 from tornasole.run.cost_budget import CostBudget, training_schedule
 
-# Of the training's time: the preset in all, and what is set aside for what it does at each step.
+# The share of the training's time that the preset takes in all, and the seconds it takes at each step.
 BUDGET_SHARE = 0.03
-_EACH_STEP_SHARE = 0.018
+_EACH_STEP_SECONDS = 120e-6
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 # What the preset ``standard`` keeps statistics of, at the steps the budget allows.
 _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
@@ -59,7 +59,7 @@ class StandardPreset:
 
     def __init__(self, hook):
         self._hook = hook
-        self._budget = CostBudget(BUDGET_SHARE - _EACH_STEP_SHARE)
+        self._budget = CostBudget(BUDGET_SHARE, each_step=_EACH_STEP_SECONDS)
         self._event_step: Optional[int] = None
         self._has_gradients = False  # those of the event were saved
         self._optimizer_steps = 0  # made before the open step

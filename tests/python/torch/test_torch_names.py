@@ -287,3 +287,31 @@ def test_a_module_is_registered_once(tmp_path):
     hook.register_module(net)
     with pytest.raises(AssertionError, match="registered already"):
         hook.register_module(net)
+
+
+class CalledInItsOwnOrder(torch.nn.Module):
+    """Modules are made in another order than they are called in; one never is."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = torch.nn.Linear(3, 1)
+        self.block = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+        self.unused = torch.nn.Linear(2, 2)
+        self.first = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.last(self.block(self.first(x)))
+
+
+def test_modules_are_described_in_the_order_of_their_calls(tmp_path):
+    hook = smd.Hook(out_dir=str(tmp_path / "run"), include_collections=["losses"])
+    net, loss = CalledInItsOwnOrder(), torch.nn.MSELoss()
+    hook.register_module(net)
+    hook.register_loss(loss)
+    loss(net(torch.ones(2, 4)), torch.ones(2, 1)).backward()
+    hook.close()
+    modules = smd.create_trial(str(tmp_path / "run")).model_description()["modules"]
+    order = {path: module["call_order"] for path, module in modules.items()}
+    assert order.pop("unused") is None
+    assert sorted(order, key=order.get) == ["CalledInItsOwnOrder", "first", "block", "block.0", "block.1", "last"]
+    assert sorted(order.values()) == list(range(6))

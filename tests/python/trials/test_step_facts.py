@@ -54,7 +54,7 @@ def test_the_model_is_described(trial):
     assert model["versions"]["torch"] == torch.__version__
     classes = {path: module["class"] for path, module in model["modules"].items()}
     assert sorted(classes.values()) == ["Linear", "Linear", "Net"]
-    assert all("call_order" in module for module in model["modules"].values())
+    assert {path: module["call_order"] for path, module in model["modules"].items()} == {"Net": 0, "fc1": 1, "fc2": 2}
     weight = model["parameters"]["Net_fc1.weight"]
     assert weight["shape"] == [3, 4] and weight["dtype"] == "float32" and weight["requires_grad"] is True
     assert classes[weight["module"]] == "Linear" and weight["tied"] == []
