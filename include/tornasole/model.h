@@ -23,6 +23,7 @@ struct ModelDescription {
     std::string dtype;
     bool requires_grad = true;
     std::vector<std::string> tied = {};
+    std::string placement = {};  // how it lies on several processes, in the framework's words; empty if it does not
   };
   struct Loss {
     std::string name, type;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -197,15 +198,19 @@ std::optional<TensorView> exchanged_view(const Torch& torch, nb::handle array) {
                    {tensor.strides, rank}, static_cast<std::int64_t>(dtype_size(*dtype)));
 }
 
-}  // namespace
-
-BorrowedArray::BorrowedArray(nb::handle array) {
-  if (take_torch(array) || take_buffer(array) || take_ml_dtype(array) || take_dlpack(array)) return;
+[[noreturn]] void refuse(nb::handle array) {
   raise({ErrorCode::kInvalid,
          std::string("a value of type ") + nb::type_name(array.type()).c_str() +
              " is no dense array in the memory of the processor: an array of NumPy, a tensor, or anything with "
              "DLPack is wanted",
          ErrorKind::kType});
+}
+
+}  // namespace
+
+BorrowedArray::BorrowedArray(nb::handle array) {
+  if (take_torch(array) || take_buffer(array) || take_ml_dtype(array) || take_dlpack(array)) return;
+  refuse(array);
 }
 
 BorrowedArray::~BorrowedArray() {
@@ -245,6 +250,10 @@ bool BorrowedArray::take_torch(nb::handle array) {
   const nb::object pointer = checked(call_method(array, torch->data_ptr));
   const void* data = PyLong_AsVoidPtr(pointer.ptr());
   if (data == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  // A tensor that only stands for others, such as the parts of a distributed one, has elements and no memory.
+  const bool has_elements = std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(rank),
+                                        [](std::int64_t dim) { return dim > 0; });
+  if (data == nullptr && has_elements) refuse(array);
   view_ = make_view(*dtype, data, {shape.data(), rank}, {strides.data(), rank},
                     static_cast<std::int64_t>(dtype_size(*dtype)));
   return true;

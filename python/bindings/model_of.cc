@@ -56,7 +56,7 @@ ModelDescription::Module module_of(nb::handle dict) {
 ModelDescription::Parameter parameter_of(nb::handle dict) {
   ModelDescription::Parameter made;
   read(dict, "name", &made.name, "module", &made.module, "shape", &made.shape, "dtype", &made.dtype, "requires_grad",
-       &made.requires_grad, "tied", &made.tied);
+       &made.requires_grad, "tied", &made.tied, "placement", &made.placement);
   return made;
 }
 
@@ -119,7 +119,7 @@ nb::dict module_dict(const ModelDescription::Module& module) {
 
 nb::dict parameter_dict(const ModelDescription::Parameter& parameter) {
   return dict_of("module", parameter.module, "shape", parameter.shape, "dtype", parameter.dtype, "requires_grad",
-                 parameter.requires_grad, "tied", parameter.tied);
+                 parameter.requires_grad, "tied", parameter.tied, "placement", parameter.placement);
 }
 
 nb::dict loss_dict(const ModelDescription::Loss& loss) {

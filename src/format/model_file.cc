@@ -43,6 +43,7 @@ void write_parameter(JsonWriter& json, const ModelDescription::Parameter& parame
   json.end_array().key("dtype").value(parameter.dtype).key("requires_grad").value(parameter.requires_grad);
   json.key("tied");
   write_texts(json, parameter.tied);
+  if (!parameter.placement.empty()) json.key("placement").value(parameter.placement);
   json.end_object();
 }
 
@@ -117,6 +118,7 @@ Result<ModelDescription::Parameter> read_parameter(const std::string& name, cons
   TORNASOLE_CHECK(fields.read("dtype", &parameter.dtype));
   TORNASOLE_CHECK(fields.read("requires_grad", &parameter.requires_grad));
   TORNASOLE_CHECK(fields.read("tied", &parameter.tied));
+  TORNASOLE_CHECK(fields.read("placement", &parameter.placement));
   return parameter;
 }
 

@@ -227,6 +227,10 @@ TEST(Workers, ShareTheirWeightsAndNotTheirData) {
   EXPECT_EQ(ask(kCheckReplicas, wrong)[0].tensors, std::vector<std::string>{"w"});
   EXPECT_EQ(ask(kCheckShards, wrong).size(), 1U);
 
+  MadeRun shards(5);
+  add_worker(shards, "w", {.role = Role::kWeight, .is_shard = true}, 1.0001);
+  EXPECT_TRUE(ask(kCheckReplicas, shards).empty());
+
   MadeRun brief(2);
   add_worker(brief, "w", {.role = Role::kWeight}, 1.0001);
   EXPECT_TRUE(ask(kCheckReplicas, brief).empty()) << "one step is an event, not a state";

@@ -19,10 +19,14 @@ def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
                 yield from tensors_in(item, depth + 1)
 
 
+def is_distributed(tensor: torch.Tensor) -> bool:
+    """Whether it is a tensor of several processes, each of which holds a part."""
+    return isinstance(getattr(tensor, "_local_tensor", None), torch.Tensor)
+
+
 def local_part(tensor: torch.Tensor) -> torch.Tensor:
     """The shard of a distributed tensor that lives in this process; any other tensor unchanged. No collective runs."""
-    to_local = getattr(tensor, "_local_tensor", None)
-    return to_local if isinstance(to_local, torch.Tensor) else tensor
+    return tensor._local_tensor if is_distributed(tensor) else tensor
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:

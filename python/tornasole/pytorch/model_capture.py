@@ -22,7 +22,7 @@ from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.guard import guard
 from tornasole.pytorch.functional_taps import FunctionalTaps
-from tornasole.pytorch.host_tensors import is_unmade, local_part
+from tornasole.pytorch.host_tensors import is_distributed, is_unmade, local_part
 from tornasole.pytorch.module_names import ModuleNames, is_compiled
 
 GRADIENT_PREFIX = "gradient/"
@@ -323,6 +323,9 @@ class ModelCapture:
                 if "backward_hook" in self._replaced:
                     continue
                 if parameter.requires_grad and engine.wants(GRADIENT_PREFIX + name):
+                    if is_distributed(parameter):
+                        self._tap_shard(taps, GRADIENT_PREFIX + name, parameter)
+                        continue
                     tap = _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue)
                     handle = parameter.register_hook(tap)
                     taps.attached.append(Attached(handle, parameter._backward_hooks, tap))
@@ -341,6 +344,19 @@ class ModelCapture:
             self._forget()
         self._taps[due_set] = taps
         return taps
+
+    def _tap_shard(self, taps: _Taps, name: str, parameter: torch.nn.Parameter) -> None:
+        """The gradient of a distributed parameter passes no callback: it is read where it was put together."""
+        hook = weakref.ref(self._hook)
+
+        def save(parameter):
+            target = hook()
+            if target is not None and parameter.grad is not None:
+                target._save_or_rescue(name, local_part(parameter.grad))
+
+        callback = Callback(save)
+        handle = parameter.register_post_accumulate_grad_hook(callback)
+        taps.attached.append(Attached(handle, parameter._post_accumulate_grad_hooks, callback))
 
     def _tap_module(self, taps: _Taps, name: str, module: torch.nn.Module) -> None:
         tap = _engine.ForwardTap(self._engine, name, self._hook._rescue)

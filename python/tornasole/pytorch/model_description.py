@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterable, List, Tuple
 
 import torch
 
-from tornasole.pytorch.host_tensors import is_unmade
+from tornasole.pytorch.host_tensors import is_distributed, is_unmade
 
 
 def describe(captures: Iterable, losses: Iterable[Tuple[str, str]], optimizers: Iterable) -> Dict[str, Any]:
@@ -43,6 +43,7 @@ def describe(captures: Iterable, losses: Iterable[Tuple[str, str]], optimizers: 
                     "dtype": str(parameter.dtype).replace("torch.", ""),
                     "requires_grad": parameter.requires_grad,
                     "tied": _tied(capture, parameter, name),
+                    "placement": _placement(parameter),
                 }
             )
     return {
@@ -71,6 +72,12 @@ def _owners(capture) -> Dict[int, List[str]]:
             if parameter is not None:
                 owners.setdefault(id(parameter), []).append(name)
     return owners
+
+
+def _placement(parameter: torch.nn.Parameter) -> str:
+    """How a distributed parameter lies on its processes, one word for each dimension of their mesh: ``Shard(dim=0)``."""
+    placements = getattr(parameter, "placements", None) if is_distributed(parameter) else None
+    return ", ".join(map(repr, placements or ()))
 
 
 def _tied(capture, parameter: torch.nn.Parameter, name: str) -> List[str]:

@@ -65,7 +65,7 @@ void look_at_replicas(const RunRecord& run, Judgement& judgement) {
         const auto& [first, first_row] = copies.front();
         const auto& [other, other_row] = copies[k];
         // Shards differ on purpose.
-        if (first->shape && other->shape && !(*first->shape == *other->shape)) continue;
+        if (first->role.is_shard || (first->shape && other->shape && !(*first->shape == *other->shape))) continue;
         has_any = true;
         if (compare(*first, first_row, *other, other_row) != Likeness::kDifferent) continue;
         is_apart = true;

@@ -94,6 +94,7 @@ TensorRole RoleFinder::parameter_role(std::string_view parameter) const {
   role.rank = static_cast<std::int64_t>(facts.shape.size());
   role.shape = Shape(facts.shape);
   role.requires_grad = facts.requires_grad;
+  role.is_shard = facts.placement.find("Shard") != std::string::npos;
   if (role.rank < 2) role.role = Role::kBias;
   if (const auto layer = layers_.find(facts.module); layer != layers_.end()) role.layer_class = layer->second.type;
   return role;

@@ -49,6 +49,7 @@ struct TensorRole {
   Shape shape = {};              // of the parameter, where the description says it
   std::string loss_class = {};   // of a loss and of what goes into it, in lower case: "crossentropyloss", "mse_loss"
   bool requires_grad = true;
+  bool is_shard = false;  // of a parameter: each worker holds another part of it
 };
 
 class RoleFinder {

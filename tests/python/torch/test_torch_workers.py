@@ -1,13 +1,17 @@
 """Two processes of one training, by gloo."""
 
+import ast
 import os
 import subprocess
 import sys
 
 import pytest
+import torch
+import torch.distributed.fsdp
 from trial_dump import TrialDump
 
 import tornasole
+import tornasole.pytorch
 
 PROGRAM = """
 import os, sys, torch
@@ -73,6 +77,41 @@ distributed.destroy_process_group()
 """
 
 
+# A model in shards, under the hook or bare; prints its weights at the end.
+SHARDED = """
+import sys, torch
+import torch.distributed as distributed
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+torch.manual_seed(3)
+torch.set_num_threads(1)
+import tornasole.pytorch as smd
+rank, out_dir, is_hooked = int(sys.argv[1]), sys.argv[2], sys.argv[3] == "hooked"
+distributed.init_process_group("gloo", init_method="file://" + out_dir + ".meet", rank=rank, world_size=2)
+mesh = init_device_mesh("cpu", (2,))
+net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+for layer in (net[0], net[2], net):
+    fully_shard(layer, mesh=mesh)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+if is_hooked:
+    included = ["optimizer_gradients", "optimizer_variables"]
+    hook = smd.Hook(out_dir=out_dir, save_config=smd.SaveConfig(save_interval=1), save_all=True,
+                    include_workers="all", include_collections=included)
+    hook.register_module(net)
+for step in range(3):
+    optimizer.zero_grad()
+    net(torch.full((3, 4), float(rank + 1))).square().mean().backward()
+    gradient = net[0].weight.grad.to_local().flatten().tolist()
+    optimizer.step()
+weights = [parameter.to_local().flatten().tolist() for parameter in net.parameters()]
+open(f"{out_dir}.{sys.argv[3]}.{rank}", "w").write(repr((weights, gradient)))
+if is_hooked:
+    hook.close()
+distributed.destroy_process_group()
+"""
+
+
 def run_both(program, directory, argument):
     package = os.path.dirname(os.path.dirname(os.path.abspath(tornasole.__file__)))
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": package}
@@ -123,3 +162,24 @@ def test_workers_that_clear_the_directory(what, late, tmp_path):
         for step in range(4):
             assert set(trial.value("Linear_input_0", step, worker)) == {float(rank + 1)}
     assert (tmp_path / "run" / "training_job_end.ts").exists()
+
+
+@pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="needs PyTorch 2.6: fully_shard")
+def test_a_model_in_shards(tmp_path):
+    """Each worker saves its part of weights, gradients and what the optimizer keeps; the training is what it was."""
+    run_both(SHARDED, tmp_path / "run", "bare")
+    (tmp_path / "run.meet").unlink()
+    run_both(SHARDED, tmp_path / "run", "hooked")
+    trial = tornasole.pytorch.create_trial(str(tmp_path / "run"))
+    assert trial.workers() == ["worker_0", "worker_1"]
+    names = [f"FSDPSequential_{layer}.{kind}" for layer in (0, 2) for kind in ("weight", "bias")]
+    for prefix in ("", "gradient/", "optimizer_gradient/", "optimizer_state/exp_avg/"):
+        assert {prefix + name for name in names} <= set(trial.tensor_names())
+    for rank, worker in enumerate(trial.workers()):
+        bare, hooked = ((tmp_path / f"run.{which}.{rank}").read_text() for which in ("bare", "hooked"))
+        assert bare == hooked
+        _, gradient = ast.literal_eval(hooked)
+        saved = trial.tensor("gradient/" + names[0]).value(2, worker=worker)
+        assert saved.shape == (3, 4) and saved.flatten().tolist() == gradient
+    weight = trial.model_description("worker_0")["parameters"][names[0]]
+    assert weight["shape"] == [6, 4] and weight["placement"] == "Shard(dim=0)"
