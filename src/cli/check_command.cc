@@ -1,5 +1,7 @@
 // tornasole check DIR: what is wrong with a training.
 
+#include "cli/check_command.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +12,6 @@
 #include "cli/invariant_verdict.h"
 #include "cli/terminal_chart.h"
 #include "cli/text_width.h"
-#include "cli/trial_arguments.h"
 #include "cli/verdict_output.h"
 #include "tornasole/check.h"
 
@@ -18,14 +19,6 @@ namespace tornasole::cli {
 namespace {
 
 constexpr std::size_t kListedTensors = 5;
-
-struct CheckArguments : TrialArguments {
-  std::vector<std::string> rules;
-  std::string profile = "check";
-  std::string invariants;  // a file
-  StepRange range;
-  bool is_short = false;
-};
 
 std::string list_text(std::string_view title, const std::vector<std::string>& items, const Terminal& terminal) {
   if (items.empty()) return {};
@@ -78,6 +71,8 @@ std::string report_text(const CheckReport& report, const CheckArguments& argumen
   return text;
 }
 
+}  // namespace
+
 int check_run(const CheckArguments& arguments) {
   auto trial = open_trial(arguments.dir);
   if (!trial) return fail(trial.error(), arguments.as_json);
@@ -100,8 +95,6 @@ int check_run(const CheckArguments& arguments) {
   if (arguments.as_json) return answer(without_delete(report->to_json() + "\n"), code);
   return answer(report_text(*report, arguments, Terminal::of(stdout)), code);
 }
-
-}  // namespace
 
 void add_check_command(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(

@@ -12,13 +12,13 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
+#include "cli/check_command.h"
 #include "cli/command_output.h"
 #include "cli/interrupts.h"
 #include "cli/rule_commands.h"
 #include "cli/rule_job.h"
 #include "cli/rule_listing.h"
 #include "cli/rule_output.h"
-#include "cli/trial_arguments.h"
 #include "config/environment.h"
 #include "config/values.h"
 
@@ -38,6 +38,7 @@ struct RuleArgumentsGiven {
   std::vector<std::string> unknown;  // what the parser did not know
   std::string actions, notifier, report, config;
   std::string workers = "all";
+  std::string profile = "reference";
   bool lists_rules = false, follows = false, follows_not = false, as_json = false;
   double poll_s = 1, timeout_s = 300;
 };
@@ -142,8 +143,33 @@ Result<RuleJobOptions> job_options(const RuleArgumentsGiven& given) {
   return options;
 }
 
+// The question of the check that has the rule's name: it has no parameters, and looks at the run as it is.
+Result<CheckArguments> check_arguments(const RuleArgumentsGiven& given) {
+  const std::pair<const char*, bool> unfit[] = {
+      {"--config", !given.config.empty()}, {"--actions", !given.actions.empty()},
+      {"--report", !given.report.empty()}, {"--other-trials", !given.other_trials.empty()},
+      {"--follow", given.follows},         {"a parameter", !given.parameters.empty() || !given.unknown.empty()}};
+  for (const auto& [what, is_given] : unfit) {
+    if (is_given) return invalid_error("{} does not go with --profile check; tornasole watch follows a run", what);
+  }
+  CheckArguments arguments;
+  TORNASOLE_TRY(const std::string name, either(given.rule, given.rule_name, "the rule"));
+  if (name.empty()) return invalid_error("no rule: give its name after the directory");
+  const auto type = find_rule(name);  // a few questions of the check are no rules
+  arguments.rules = {type ? std::string((*type)->name) : name};
+  TORNASOLE_TRY(arguments.dir, either(given.dir, given.trial_dir, "the trial"));
+  if (arguments.dir.empty()) return invalid_error("no trial: give the directory of a run, or --trial-dir DIR");
+  arguments.as_json = given.as_json;
+  arguments.range = {.first = given.first_step, .end = given.end_step};
+  return arguments;
+}
+
 int run_rules(const RuleArgumentsGiven& given) {
   if (given.lists_rules) return list_rules(given);
+  if (given.profile == "check") {
+    const auto arguments = check_arguments(given);
+    return arguments ? check_run(*arguments) : fail(arguments.error(), given.as_json);
+  }
   auto options = job_options(given);
   if (!options) return fail(options.error(), given.as_json);
   heed_interrupts();  // a run ends in order, with reports
@@ -209,6 +235,12 @@ void add_options(CLI::App* command, const std::shared_ptr<RuleArgumentsGiven>& g
         const bool is_known = text.empty() || text == "True" || text == "true" || text == "False" || text == "false";
         return is_known ? std::string() : "\"" + text + "\" is none of True, true, False and false";
       });
+  command
+      ->add_option("--profile", given->profile,
+                   "reference: as documented; check: the question of tornasole check that has the rule's name")
+      ->check(CLI::IsMember({"check", "reference"}))
+      ->type_name("NAME")
+      ->capture_default_str();
   command->add_option("--actions", given->actions, "What is done when a condition is met, as JSON")->type_name("JSON");
   command->add_option("--notifier", given->notifier, "The program of email and sms (else TORNASOLE_NOTIFIER)")
       ->type_name("PROGRAM");

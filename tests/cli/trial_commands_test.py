@@ -249,6 +249,14 @@ class Check(ProgramTest):
             verdicts = strict_json(result.stdout)["verdicts"]
             (exploding,) = [verdict for verdict in verdicts if verdict["rule"] == "ExplodingTensor"]
             self.assertEqual(exploding["symptom_of"] is not None, is_cause_known)
+        for rule, code in (("exploding_tensor", 10), ("Overfit", 0)):
+            result = self.run_program("rule", sick, rule, "--profile", "check", "--json")
+            self.assertEqual((result.returncode, result.stderr), (code, ""))
+            self.assertEqual(bool(strict_json(result.stdout)["verdicts"]), code == 10)
+        for refused in (["--threshold", "3"], ["--follow"], ["--report", "reports"]):
+            result = self.run_program("rule", sick, "ExplodingTensor", "--profile", "check", *refused)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn("--profile check", result.stderr)
         result = self.run_program("check", sick, "--profile", "strict")
         self.assertEqual((result.returncode, result.stdout), (2, ""))
         self.assertIn("reference", result.stderr)
