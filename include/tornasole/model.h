@@ -16,6 +16,7 @@ struct ModelDescription {
     std::string path, type, parent;
     std::int64_t call_order = -1;
     bool training = true;
+    std::string activation = {};  // the function a layer applies to what it computes, where it is part of it
   };
   struct Parameter {
     std::string name, module;

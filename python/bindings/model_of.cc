@@ -49,7 +49,7 @@ void read_list(nb::handle dict, const char* key, std::vector<T>* items, const Ma
 ModelDescription::Module module_of(nb::handle dict) {
   ModelDescription::Module made;
   read(dict, "path", &made.path, "type", &made.type, "parent", &made.parent, "call_order", &made.call_order, "training",
-       &made.training);
+       &made.training, "activation", &made.activation);
   return made;
 }
 
@@ -114,7 +114,8 @@ void write(nb::dict* dict, const char* key, const std::optional<T>& value) {
 
 nb::dict module_dict(const ModelDescription::Module& module) {
   const nb::object order = module.call_order < 0 ? nb::object(nb::none()) : nb::object(nb::int_(module.call_order));
-  return dict_of("class", module.type, "parent", module.parent, "call_order", order, "training", module.training);
+  return dict_of("class", module.type, "parent", module.parent, "call_order", order, "training", module.training,
+                 "activation", module.activation);
 }
 
 nb::dict parameter_dict(const ModelDescription::Parameter& parameter) {

@@ -34,7 +34,9 @@ void write_module(JsonWriter& json, const ModelDescription::Module& module) {
   json.key("call_order");
   // Never called so far: the order is unknown.
   module.call_order < 0 ? json.null() : json.value(module.call_order);
-  json.key("training").value(module.training).end_object();
+  json.key("training").value(module.training);
+  if (!module.activation.empty()) json.key("activation").value(module.activation);
+  json.end_object();
 }
 
 void write_parameter(JsonWriter& json, const ModelDescription::Parameter& parameter) {
@@ -106,6 +108,7 @@ Result<ModelDescription::Module> read_module(const std::string& path, const Json
   TORNASOLE_CHECK(fields.read("parent", &module.parent));
   TORNASOLE_CHECK(fields.read("call_order", &module.call_order, {.lowest = 0}));
   TORNASOLE_CHECK(fields.read("training", &module.training));
+  TORNASOLE_CHECK(fields.read("activation", &module.activation));
   return module;
 }
 

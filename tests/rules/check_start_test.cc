@@ -65,6 +65,29 @@ TEST(PoorWeightInitialization, WhatIsEqualFromUnitToUnitNeverLearns) {
     }
     EXPECT_EQ(ask(kCheckPoorStart, run).size(), c.verdicts) << c.what;
   }
+  for (const auto& [what, loss, late_size, verdicts] :
+       {std::tuple("a hidden layer of zeros that never moves", &flat, 0.0, 1U),
+        std::tuple("a branch that starts at zero and moves", &flat, 0.1, 0U),
+        std::tuple("a branch nobody uses, and the loss falls", &falling, 0.0, 0U)}) {
+    MadeRun run(50);
+    run.losses(*loss);
+    run.add("head", {.role = Role::kWeight, .rank = 2, .shape = {50, 100}},
+            {{Column::kMean, 0}, {Column::kStd, usual}, {Column::kMin, -0.2}, {Column::kMax, 0.2}});
+    run.add("hidden", {.role = Role::kWeight, .rank = 2, .shape = {50, 100}}, [size = late_size](std::size_t i) {
+      const double now = i == 0 ? 0 : size;
+      return Columns{{Column::kMean, 0}, {Column::kStd, now}, {Column::kMin, -now}, {Column::kMax, now}};
+    });
+    EXPECT_EQ(ask(kCheckPoorStart, run).size(), verdicts) << what;
+  }
+  // Keras: the first weights are those after the first step, which a huge rate has made.
+  for (const auto& [update, verdicts] : {std::pair(0.01, 1U), std::pair(50.0, 0U)}) {
+    MadeRun run(50);
+    run.record.weights_after_step = run.record.units_last = true;
+    run.losses(flat);
+    run.add("kernel", {.role = Role::kWeight, .rank = 2, .shape = {100, 50}},
+            {{Column::kMean, 0}, {Column::kStd, 30 * usual}, {Column::kUpdate, update}, {Column::kBefore, 1}});
+    EXPECT_EQ(ask(kCheckPoorStart, run).size(), verdicts) << update;
+  }
   MadeRun late(10);
   late.record.steps.front().optimizer_step = 100;
   late.add("w", {.role = Role::kWeight, .shape = {2, 2}}, {{Column::kMean, 1}, {Column::kStd, 0}});

@@ -213,6 +213,19 @@ TEST(Overfit, ValidationRisesWhileTrainingFalls) {
   }
 }
 
+TEST(Overfit, ARiseOfNextToNothingIsNone) {
+  for (const auto& [lowest, is_overfit] : {std::pair(0.04, false), std::pair(0.8, true)}) {
+    MadeRun run(100);
+    for (std::size_t i = 9; i < 100; i += 10) run.record.steps[i].step.mode = Mode::kEval;
+    run.losses([&](std::size_t i) {
+      const auto x = static_cast<double>(i);
+      if (i % 10 != 9) return 1.4 / (1 + x);
+      return i < 30 ? 1.4 - (1.4 - lowest) * x / 29 : lowest * (1 + 0.15 * (x - 29) / 70);
+    });
+    EXPECT_EQ(!ask(kCheckOverfit, run).empty(), is_overfit) << lowest;
+  }
+}
+
 TEST(InputRange, KnowsRawBytesAndOffsets) {
   struct Case {
     const char* what;
@@ -328,6 +341,31 @@ TEST(Check, WhatComesAfterNanIsNotItsCause) {
   EXPECT_EQ(report->verdicts[0].rule, "NonFiniteProvenance");
   EXPECT_EQ(report->verdicts[0].first_step, 6);
   for (const Verdict& verdict : report->verdicts) EXPECT_NE(verdict.rule, "DeadRelu");
+}
+
+TEST(Check, KerasNamesAndActivationsHaveTheirRoles) {
+  RuleWorld world;
+  ModelDescription model;
+  model.modules = {{"net", "Sequential", ""},
+                   {.path = "dense", .type = "Dense", .parent = "net", .activation = "relu"}};
+  model.parameters = {{.name = "dense/weights/dense/kernel:0", .module = "dense", .shape = {4, 3}, .dtype = "float32"},
+                      {.name = "dense/weights/dense/bias:0", .module = "dense", .shape = {3}, .dtype = "float32"}};
+  model.losses = {{.name = "loss", .type = "MeanSquaredError"}};
+  world.made().write("tornasole/worker_0_model.json", format::encode_model(model, "tensorflow", 1));
+  for (std::int64_t step = 0; step < 20; ++step) {
+    world.save(step,
+               {{"loss", scalar(2.0F - 0.05F * static_cast<float>(step))}, {"dense/outputs", filled(0, {16, 3})}});
+  }
+  Trial trial = world.open();
+  const RoleFinder roles(trial);
+  EXPECT_EQ(roles.role_of("dense/outputs").layer_class, "relu");
+  EXPECT_EQ(roles.role_of("dense/inputs").layer_class, "dense");
+  EXPECT_EQ(roles.role_of("gradients/dense/kernelGrad").parameter, "dense/weights/dense/kernel:0");
+  EXPECT_EQ(roles.role_of("gradients/dense/kernelGrad").rank, 2);
+  EXPECT_EQ(roles.role_of("gradients/dense/biasGrad").rank, 1);
+  const auto report = check(trial, {.rules = {"DeadRelu"}});
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->verdicts.size(), 1U);
 }
 
 TEST(Check, ATrialOfAnotherWriterIsJudgedByNamesAndCollections) {

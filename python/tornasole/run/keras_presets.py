@@ -4,7 +4,7 @@ import math
 import time
 from typing import Any, Dict, Optional
 
-from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
+from tornasole import ReductionConfig, SaveConfig, SaveConfigMode, stats
 from tornasole.modes import ModeKeys
 from tornasole.run.cost_budget import CostBudget, training_schedule
 from tornasole.tensorflow.tf_values import as_array
@@ -17,6 +17,7 @@ _BUDGETED = ("weights", "biases", "gradients", "layers", "inputs", "outputs")
 # So that rules need no whole tensors.
 _DERIVED = ("counts", "unit_activity", "across_samples", "update", "cosine_previous", "quantiles", "classes")
 _NON_FINITE = "non_finite"
+_LOOK_SHARE = 0.005  # of the time, for looks at whole weights
 
 
 def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
@@ -43,14 +44,15 @@ def _options(name: str) -> Dict[str, Any]:
 class StandardPreset:
     """The preset ``standard`` while it runs: chooses the steps of statistics, and looks out for NaN and infinity.
 
-    The first loss that is not finite is an event: the weights are written whole at that step, and everything is at the
-    next two.
+    The first loss that is not finite, or weight at the end of an epoch, is an event: the weights are written whole at
+    that step, and everything is at the next two. A loss need not show it: rectifiers may make zeros of NaN.
     """
 
     def __init__(self, hook):
         self._hook = hook
         self._budget = CostBudget(BUDGET_SHARE)
         self._event_step: Optional[int] = None
+        self._next_look = 0.0  # at the weights
         statistics = ReductionConfig(**_STATISTICS)
         for name in _BUDGETED:
             hook.get_collection(name).reduction_config = statistics
@@ -79,6 +81,20 @@ class StandardPreset:
             number = float(array.item())
             if not math.isfinite(number):
                 self._event(f"the loss is {number}")
+
+    def epoch_ends(self) -> None:
+        """The last step of an epoch is over and still open."""
+        began = time.perf_counter()
+        if self._event_step is not None or began < self._next_look:
+            return
+        for name, variable in self._hook._model_weights().items():
+            array = as_array(variable)
+            found = {} if array is None else stats(array)
+            if found.get("nan") or found.get("inf"):
+                self._event(f"the weight '{name}' is not finite")
+                return
+        now = time.perf_counter()
+        self._next_look = now + (now - began) / _LOOK_SHARE
 
     def _event(self, what: str) -> None:
         hook = self._hook

@@ -14,6 +14,7 @@ def describe(model: Any, weights: Dict[str, Any], call_order: List[str], optimiz
     modules = [{"path": model.name, "type": type(model).__name__, "parent": "", "training": True}]
     for name, layer, parent in named_layers(model):
         module = {"path": name, "type": type(layer).__name__, "parent": parent, "training": bool(layer.trainable)}
+        module["activation"] = _activation(layer)
         modules.append({**module, "call_order": order[name]} if name in order else module)
     trainable = {id(variable) for variable in model.trainable_variables}
     parameters = [
@@ -42,6 +43,13 @@ def describe(model: Any, weights: Dict[str, Any], call_order: List[str], optimiz
 
 def _dtype(variable: Any) -> str:
     return str(getattr(variable.dtype, "name", variable.dtype))
+
+
+def _activation(layer: Any) -> str:
+    """The function that a layer applies to its own result, by name; the layers that are nothing else have none."""
+    function = getattr(layer, "activation", None)
+    name = getattr(function, "__name__", None) or getattr(function, "name", None)
+    return name if isinstance(name, str) and name != "linear" else ""
 
 
 def _several(name: str, values: Any) -> List[str]:

@@ -206,6 +206,8 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         engine = self._engine_hook
         if engine is None or self._is_off or not logs or not self.prepared_collections:
             return
+        if self._watcher is not None:
+            self._watcher.epoch_ends()
         if engine.make_due([CollectionKeys.METRICS, CollectionKeys.LOSSES]):
             self._find_due()
             self._save_logs(epoch, logs)

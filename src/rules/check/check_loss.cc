@@ -20,6 +20,7 @@ constexpr std::size_t kLeastLosses = 20;
 constexpr std::size_t kWindows = 10;
 constexpr double kLeastFall = 0.02;
 constexpr double kMostNoise = 0.03;
+constexpr double kLeastLost = 0.03;  // of what training won, for a rise of the validation loss to count
 
 std::string loss_name(const RunRecord& run) {
   const auto losses = run.of_role(Role::kLoss);
@@ -186,6 +187,8 @@ void look_at_validation(const RunRecord& run, Judgement& judgement) {
   const double now = mean(std::span(after).last(window));
   if (!(now < then)) return;
   // A small rise counts where the training set is learned and validation is hardly better than at its start.
+  // What is left is next to nothing of what there was: a rise of it is no loss of anything.
+  if (rise < kLeastLost * (training.values.front() - now)) return;
   const bool is_by_heart = now < 0.3 * last && last > 0.3 * validation.values.front() && rise > 0.03 * std::fabs(*best);
   if (!(rise > 0.1 * std::fabs(*best)) && !is_by_heart) return;
   judgement.add(

@@ -28,10 +28,31 @@ struct Start {
   bool is_zero = false, is_constant = false, has_equal_units = false;
 };
 
-double fan_in(const History& weight) {
+double fan_in(const RunRecord& run, const History& weight) {
   const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
-  if (shape.rank() < 2 || shape[0] <= 0) return NAN;
-  return static_cast<double>(shape.element_count()) / static_cast<double>(shape[0]);
+  if (shape.rank() < 2) return NAN;
+  const std::int64_t units = shape[run.units_last ? shape.rank() - 1 : 0];
+  return units <= 0 ? NAN : static_cast<double>(shape.element_count()) / static_cast<double>(units);
+}
+
+// Whether the first weights that are known tell how they started: before the first optimizer step, or after one that
+// changed little as the next one did.
+bool is_start_known(const RunRecord& run, const History& weight) {
+  if (!run.weights_after_step) return true;
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    const double update = weight.at(Column::kUpdate, i);
+    if (!std::isnan(update)) return update < 0.3 * weight.at(Column::kBefore, i);
+  }
+  return false;
+}
+
+bool stays_zero(const RunRecord& run, const History& weight) {
+  std::int64_t optimizer_steps = 0;
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    if (weight.at(Column::kMax, i) != 0 || weight.at(Column::kMin, i) != 0) return false;
+    optimizer_steps = run.steps[weight.points[i]].optimizer_step;
+  }
+  return optimizer_steps >= 3;
 }
 
 std::vector<Start> starts_of(const RunRecord& run) {
@@ -47,7 +68,7 @@ std::vector<Start> starts_of(const RunRecord& run) {
     start.has_equal_units = weight->at(Column::kEqualUnits, 0) > 0.5;
     // Rows of an embedding are looked up, not added up.
     if (weight->role.layer_class.find("embedding") == std::string::npos)
-      start.gain = deviation * std::sqrt(fan_in(*weight));
+      start.gain = is_start_known(run, *weight) ? deviation * std::sqrt(fan_in(run, *weight)) : NAN;
     starts.push_back(start);
   }
   return starts;
@@ -79,13 +100,18 @@ bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, J
     if (start.is_zero) zero.push_back(&start);
     if (!start.is_zero && (start.is_constant || start.has_equal_units)) alike.push_back(&start);
   }
+  // A layer may start at zero where others make it move: one that never does, while nothing is learned, is stuck.
   const bool is_all_zero = starts.size() > 1 && zero.size() == starts.size();
-  if (is_all_zero) alike = zero;
+  const bool is_stuck = !is_loss_falling(run);
+  std::erase_if(zero,
+                [&](const Start* start) { return !is_all_zero && !(is_stuck && stays_zero(run, *start->weight)); });
+  const bool are_zero = !zero.empty();
+  if (are_zero) alike = zero;
   if (alike.empty()) return false;
   Verdict verdict = verdict_of(run, alike,
                                fmt::format("{} {} with {}: the units of a layer compute the same and learn the same.",
                                            names_text(names_of(alike), 2), alike.size() == 1 ? "starts" : "start",
-                                           is_all_zero ? "nothing but zeros" : "equal weights for every unit"));
+                                           are_zero ? "nothing but zeros" : "equal weights for every unit"));
   verdict.severity = Severity::kError;
   verdict.causes = {"weights were set to one number instead of being drawn at random"};
   verdict.advice = {"draw weights at random (He or Glorot scaling); only biases and last layers may start at zero"};

@@ -37,6 +37,11 @@ std::optional<double> variance(const RunRecord& run, const History& labels) {
   return median(std::move(variances));
 }
 
+bool is_mean_square(std::string_view loss_class) {
+  return loss_class.starts_with("mse") || loss_class.starts_with("meansquarederror") ||
+         loss_class.starts_with("mean_squared_error");
+}
+
 }  // namespace
 
 bool is_loss_falling(const RunRecord& run) {
@@ -62,7 +67,7 @@ std::optional<double> trivial_loss(const RunRecord& run) {
   for (const History* labels : run.of_role(Role::kLabels)) {
     if (labels->role.loss_class != loss) continue;
     if (is_about_classes(loss)) return entropy(labels->label_counts);
-    if (loss.starts_with("mse")) return variance(run, *labels);
+    if (is_mean_square(loss)) return variance(run, *labels);
   }
   return std::nullopt;
 }

@@ -172,14 +172,22 @@ bool is_about_classes(std::string_view loss_class) noexcept {
          loss_class.find("cross_entropy") != std::string_view::npos || loss_class.starts_with("nll");
 }
 
-Recorder::Recorder(const Trial& trial) : trial_(trial), roles_(std::make_unique<RoleFinder>(trial)) {
-  if (const ModelDescription* model = roles_->model()) {
-    for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
-    record_.optimizers = model->optimizers.size();
-    for (const auto& optimizer : model->optimizers) {
-      for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());
-    }
+Recorder::Recorder(const Trial& trial) : trial_(trial), roles_(std::make_unique<RoleFinder>(trial)) { reset(); }
+
+void Recorder::reset() {
+  record_ = {};
+  places_.clear();
+  previous_.clear();
+  const ModelDescription* model = roles_->model();
+  if (model == nullptr) return;
+  for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
+  record_.optimizers = model->optimizers.size();
+  for (const auto& optimizer : model->optimizers) {
+    for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());
   }
+  const std::string& framework = trial_.models().begin()->second.framework;
+  record_.weights_after_step = framework == "tensorflow";
+  record_.units_last = framework == "tensorflow" || framework == "jax";
 }
 
 std::vector<Need> Recorder::needs() const {
@@ -378,7 +386,9 @@ Series RunRecord::losses(Mode mode, Role role) const {
 }
 
 std::string RunRecord::loss_class() const {
-  const std::vector<const History*> losses = of_role(Role::kLoss);
+  std::vector<const History*> losses = of_role(Role::kLoss);
+  // Keras tells the loss of an evaluation again, at the end of an epoch.
+  std::erase_if(losses, [](const History* loss) { return loss->name.starts_with("val_"); });
   return losses.size() == 1 ? losses.front()->role.loss_class : std::string();
 }
 

@@ -101,6 +101,8 @@ struct RunRecord {
   std::vector<StepFacts> facts = {};            // one per step
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
   std::size_t optimizers = 0;
+  bool units_last = false;          // a weight has its units along the last axis, as in Keras; else along the first
+  bool weights_after_step = false;  // weights of a step are those that its optimizer step made
   std::set<std::string, std::less<>> optimized = {};  // parameters that an optimizer has
 
   Series series(const History& history, Column column, std::optional<Mode> mode = {}) const;
@@ -125,7 +127,7 @@ class Recorder final : public Rule {
   explicit Recorder(const Trial& trial);
   std::vector<Need> needs() const override;
   void look_at(const StepView& step, Findings& findings) override;
-  void reset() override { record_ = {}; }
+  void reset() override;
   const RunRecord& record() const noexcept { return record_; }
 
  private:

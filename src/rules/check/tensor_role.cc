@@ -23,8 +23,11 @@ struct LayerTensor {
   std::string_view path;
   bool is_input = false;
 };
-// "<path>_input_<n>" or "<path>_output_<n>".
+// "<path>_input_<n>" or "<path>_output_<n>"; in Keras "<path>/inputs" or "<path>/outputs".
 std::optional<LayerTensor> parse_layer_tensor(std::string_view name) {
+  for (const auto& [suffix, is_input] : {std::pair<std::string_view, bool>("/inputs", true), {"/outputs", false}}) {
+    if (name.ends_with(suffix)) return LayerTensor{name.substr(0, name.size() - suffix.size()), is_input};
+  }
   const std::size_t digits = name.find_last_not_of("0123456789");
   if (digits == std::string_view::npos || digits + 1 == name.size() || name[digits] != '_') return std::nullopt;
   const std::string_view head = name.substr(0, digits);
@@ -43,6 +46,15 @@ std::string class_in_name(std::string_view name) {
   return {};
 }
 
+// "dense/weights/dense/kernel:0" -> "dense/kernelGrad", as Keras names what belongs together.
+std::optional<std::string> keras_gradient(std::string_view parameter) {
+  constexpr std::string_view kWeights = "/weights/";
+  const std::size_t at = parameter.find(kWeights);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view variable = parameter.substr(at + kWeights.size());
+  return std::string(variable.substr(0, variable.rfind(':'))) + "Grad";
+}
+
 }  // namespace
 
 RoleFinder::RoleFinder(const Trial& trial) {
@@ -55,12 +67,14 @@ RoleFinder::RoleFinder(const Trial& trial) {
   model_ = &trial.models().begin()->second.model;
   std::int64_t order = 0;
   for (const ModelDescription::Module& module : model_->modules) {
-    layers_[module.path] = {lower(module.type), module.call_order >= 0 ? module.call_order : order};
+    layers_[module.path] = {lower(module.type), lower(module.activation),
+                            module.call_order >= 0 ? module.call_order : order};
     ++order;
   }
   order = 0;
   for (const ModelDescription::Parameter& parameter : model_->parameters) {
     parameters_[parameter.name] = {&parameter, order++};
+    if (const auto gradient = keras_gradient(parameter.name)) by_gradient_.emplace(*gradient, parameter.name);
   }
   for (const ModelDescription::Loss& loss : model_->losses) {
     const auto add = [&](const std::string& name, Role role) {
@@ -106,7 +120,9 @@ TensorRole RoleFinder::layer_role(std::string_view name) const {
   TensorRole role{.role = tensor->is_input ? Role::kLayerInput : Role::kLayerOutput,
                   .layer = std::string(tensor->path)};
   if (const auto layer = layers_.find(tensor->path); layer != layers_.end()) {
-    role.layer_class = layer->second.type;
+    // What a layer gives is what its activation makes of it.
+    const bool has_activation = !tensor->is_input && !layer->second.activation.empty();
+    role.layer_class = has_activation ? layer->second.activation : layer->second.type;
     role.order = layer->second.order;
     return role;
   }
@@ -152,7 +168,8 @@ TensorRole RoleFinder::role_of(std::string_view name) const {
   for (const auto& [prefix, kind] : {std::pair("gradient/", Role::kGradient), std::pair("gradients/", Role::kGradient),
                                      std::pair("optimizer_gradient/", Role::kOptimizerGradient)}) {
     if (const auto parameter = after(name, prefix)) {
-      TensorRole role = parameter_role(*parameter);
+      const auto known = by_gradient_.find(*parameter);
+      TensorRole role = parameter_role(known == by_gradient_.end() ? *parameter : known->second);
       role.role = kind;
       return role;
     }

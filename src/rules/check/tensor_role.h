@@ -61,7 +61,7 @@ class RoleFinder {
 
  private:
   struct Layer {
-    std::string type;
+    std::string type, activation;
     std::int64_t order;
   };
   struct ParameterFacts {
@@ -77,6 +77,7 @@ class RoleFinder {
   const ModelDescription* model_ = nullptr;
   std::map<std::string, Layer, std::less<>> layers_;
   std::map<std::string, ParameterFacts, std::less<>> parameters_;
+  std::map<std::string, std::string, std::less<>> by_gradient_;  // Keras: name of a gradient -> parameter
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> collections_;
   std::map<std::string, TensorRole, std::less<>> of_losses_;  // losses and what goes into them
   std::set<std::string, std::less<>> inputs_;
