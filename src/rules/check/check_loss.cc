@@ -186,9 +186,9 @@ void look_at_validation(const RunRecord& run, Judgement& judgement) {
   const double then = mean(std::span(before).last(std::min(window, before.size())));
   const double now = mean(std::span(after).last(window));
   if (!(now < then)) return;
-  // A small rise counts where the training set is learned and validation is hardly better than at its start.
   // What is left is next to nothing of what there was: a rise of it is no loss of anything.
   if (rise < kLeastLost * (training.values.front() - now)) return;
+  // A small rise counts where the training set is learned and validation is hardly better than at its start.
   const bool is_by_heart = now < 0.3 * last && last > 0.3 * validation.values.front() && rise > 0.03 * std::fabs(*best);
   if (!(rise > 0.1 * std::fabs(*best)) && !is_by_heart) return;
   judgement.add(
