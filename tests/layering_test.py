@@ -40,6 +40,7 @@ PUBLIC = {
     "export.h": "base",
     "mode.h": "base",
     "tensor.h": "tensor",
+    "views.h": "tensor",
     "reduction.h": "tensor",
     "options.h": "config",
     "trial.h": "trial",
