@@ -118,6 +118,13 @@ class TORNASOLE_EXPORT StepRef {
   // when nothing is due.
   std::uint64_t due_set() const noexcept { return due_set_; }
 
+  // For adapters, which are told of a step and do not have the hook: what the members of Hook of these names do.
+  void save_scalar(std::string_view name, double value) const noexcept;
+  void set_facts(const StepFacts& facts) const noexcept;
+  void describe_model(const ModelDescription& model) const noexcept;
+  void log(LogLevel level, std::string_view message) const noexcept;
+  std::vector<std::string> saved_collections() const;
+
   Mode mode() const noexcept { return mode_; }
   std::int64_t number() const noexcept { return mode_step_; }
   std::int64_t global_step() const noexcept { return global_step_; }

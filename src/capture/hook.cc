@@ -128,6 +128,22 @@ void StepRef::save_numbered(ModuleName& module, bool is_input, const TensorView&
   state_->save_numbered(serial_, module, is_input, tensor);
 }
 
+void StepRef::save_scalar(std::string_view name, double value) const noexcept {
+  if (state_ != nullptr) state_->save_scalar(name, value, {});
+}
+void StepRef::set_facts(const StepFacts& facts) const noexcept {
+  if (state_ != nullptr) state_->set_facts(facts);
+}
+void StepRef::describe_model(const ModelDescription& model) const noexcept {
+  if (state_ != nullptr) state_->describe_model(model);
+}
+void StepRef::log(LogLevel level, std::string_view message) const noexcept {
+  if (state_ != nullptr) state_->log(level, message);
+}
+std::vector<std::string> StepRef::saved_collections() const {
+  return state_ == nullptr ? std::vector<std::string>() : state_->saved_collections(/*only_due=*/false);
+}
+
 bool StepRef::wants(std::string_view name) const noexcept { return due_ && state_->wants(serial_, name); }
 
 void StepScope::make_due(std::span<const std::string_view> collections) noexcept {

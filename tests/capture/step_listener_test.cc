@@ -88,6 +88,24 @@ TEST_F(StepListeners, WhatTheyKeepOfAStepTakesValuesUntilItEnds) {
   }
   EXPECT_EQ(names_at(0), (Events{"gradient/w", "late", "weight"}));
   EXPECT_FALSE(StepRef().wants("x"));
+  StepRef().save_scalar("x", 1);  // of no step: nothing happens
+  EXPECT_EQ(StepRef().saved_collections(), Events{});
+}
+
+TEST_F(StepListeners, WhatAHookIsToldCanBeToldToItsStep) {
+  {
+    Hook hook = open_with_notes(1);
+    auto step = hook.begin_step(Mode::kTrain);
+    const StepRef kept = notes_->open;
+    kept.save_scalar("learning_rate/0", 0.5);
+    kept.set_facts({.optimizer_step = 7});
+    kept.log(LogLevel::kWarning, "something else");
+    const Events saved = kept.saved_collections();
+    EXPECT_NE(std::ranges::find(saved, "all"), saved.end());
+  }
+  EXPECT_EQ(names_at(0, "scalar/"), Events{"scalar/learning_rate/0"});
+  EXPECT_EQ(read_steps(*store_).at(0).index.facts.optimizer_step, 7);
+  EXPECT_EQ(warnings_with("something else"), 1);
 }
 
 TEST_F(StepListeners, AStepThatBecomesDueIsToldThen) {
