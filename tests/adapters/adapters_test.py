@@ -8,6 +8,7 @@ Needs the packages of scripts/packages-adapters.txt and the environments torch, 
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -54,9 +55,19 @@ def build(name, components, *settings):
     launcher = shutil.which("ccache")
     run(OPTIONS.cmake, "-S", HERE / "programs", "-B", folder, f"-DCMAKE_PREFIX_PATH={PREFIX}", "-G", "Ninja",
         f"-DCMAKE_CXX_COMPILER={OPTIONS.cxx}", f"-DCMAKE_C_COMPILER={OPTIONS.cc}", f"-DWANTED={components}",
+        f"-DSNIPPETS={write_snippets(WORK / 'snippets')}",
         *([f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []), *settings)
     # Paths below the folder of this test are hashed relative to it, so that the next run finds what this one compiled.
     run(OPTIONS.cmake, "--build", folder, "--parallel", "1", CCACHE_BASEDIR=str(WORK), CCACHE_NOHASHDIR="1")
+    return folder
+
+
+def write_snippets(folder):
+    """The programs of docs/cpp.md that use an adapter, as <adapter>_snippet.cc."""
+    folder.mkdir(exist_ok=True)
+    for code in re.findall(r"^```cpp\n(.*?)^```$", (ROOT / "docs/cpp.md").read_text(), re.MULTILINE | re.DOTALL):
+        if used := re.search(r'#include "tornasole/(libtorch|xgboost)\.h"', code):
+            (folder / f"{used.group(1)}_snippet.cc").write_text(code)
     return folder
 
 
@@ -69,8 +80,13 @@ class Runs(unittest.TestCase):
         """Runs a program with a new directory; the directory, whose files are all good."""
         out = pathlib.Path(tempfile.mkdtemp(dir=WORK)) / "run"
         run(self.folder / program, out, *arguments)
-        self.assertIn("no damage", run(CLI, "verify", out))
+        self.assertIn(": sound", run(CLI, "verify", out))
         return out
+
+    def run_snippet(self, adapter, written):
+        place = pathlib.Path(tempfile.mkdtemp(dir=WORK))
+        run(self.folder / f"{adapter}_snippet", cwd=place)
+        self.assertIn(": sound", run(CLI, "verify", place / written))
 
     def names(self, out):
         return run(CLI, "ls", out)
@@ -120,6 +136,9 @@ class LibtorchPrograms:
         for name in ("gradient/Replica0_0.weight", "gradient/Replica2_2.bias", "mse_loss1_output_0"):
             self.assertIn(name, names)
 
+    def test_the_program_of_the_documents_runs(self):
+        self.run_snippet("libtorch", "runs/net")
+
     def test_the_first_layer_that_a_port_got_wrong_is_named(self):
         place = pathlib.Path(tempfile.mkdtemp(dir=WORK))
         run(python_of(self.environment), ROOT / "examples/python/torch_original.py", place / "original",
@@ -166,6 +185,9 @@ class XgboostPrograms:
             for file in (path for path in (twin / part).rglob("*.json") if "model" in path.name or part == "collections"):
                 self.assertEqual((ours / file.relative_to(twin)).read_text().replace("1.7.4", "1.7.6"),
                                  file.read_text(), file.name)
+
+    def test_the_program_of_the_documents_runs(self):
+        self.run_snippet("xgboost", "runs/boost")
 
 
 class XgboostOfTheWheel(XgboostPrograms, Runs):
