@@ -3,6 +3,7 @@
 //   boost_trees DIRECTORY
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 

@@ -124,6 +124,46 @@ class LibtorchPrograms:
                 plain = run(self.folder / "libtorch_mlp", place / "none", weights, optimizer, "no-hook")
                 self.assertEqual(run(self.folder / "libtorch_mlp", place / "again", weights, optimizer), plain)
 
+    def test_a_training_survives_what_happens_to_its_disk(self):
+        place = pathlib.Path(tempfile.mkdtemp(dir=WORK))
+        weights, program = place / "weights", self.folder / "libtorch_mlp"
+        run(python_of(self.environment), HERE / "torch_mlp_twin.py", place / "python", weights, "sgd")
+        plain = run(program, place / "none", weights, "sgd", "no-hook")
+        (place / "file").write_text("")
+        hung = "rename,renameat,renameat2:delay_enter=120000000"  # the writer's way to publish a step
+        cases = (
+            ("the directory is removed", [program, place / "removed", weights, "sgd", "remove"], 60),
+            ("no file may grow", ["bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "-", program, place / "full",
+                                  weights, "sgd"], 60),
+            ("the disk hangs", ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={hung}", program,
+                                place / "hung", weights, "sgd"], 60),
+        )
+        for what, command, limit_s in cases:
+            with self.subTest(what):
+                done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=limit_s,
+                                      env={**os.environ, "TORNASOLE_STRICT": "0", "TORNASOLE_CLOSE_WAIT_S": "1"})
+                self.assertEqual(done.stdout, plain, done.stderr)  # whole, with the same bits
+                self.assertIn(done.returncode, (0, 1))
+        refused = subprocess.run([program, place / "file", weights, "sgd"], capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(str(place / "file"), refused.stderr)
+
+    def test_a_training_that_dies_leaves_its_finished_steps(self):
+        place = pathlib.Path(tempfile.mkdtemp(dir=WORK))
+        run(python_of(self.environment), HERE / "torch_mlp_twin.py", place / "python", place / "weights", "sgd")
+        for how, code, partial in (("throw", 4, 1), ("abort", -6, 0), ("exit", 3, 0)):
+            with self.subTest(how):
+                command = [self.folder / "libtorch_mlp", place / how, place / "weights", "sgd", how]
+                self.assertEqual(subprocess.run(command, capture_output=True).returncode, code)
+                if code != 4:
+                    run(CLI, "repair", place / how)  # what the dead run had written and not published
+                found = subprocess.run([CLI, "verify", place / how], capture_output=True, text=True).stdout
+                self.assertRegex(found, r"steps +[23]\n")
+                self.assertRegex(found, r"damaged +0\n")
+                if partial:
+                    self.assertRegex(found, r"run +failed")
+                    self.assertRegex(found, r"partial +1\n")
+
     def test_the_example_of_a_cnn_runs(self):
         out = self.capture("libtorch_cnn")
         names = self.names(out)

@@ -1,14 +1,17 @@
 // The training of torch_mlp_twin.py in C++: the same model, weights and data, so the same trial.
 //
-//   libtorch_mlp DIRECTORY WEIGHTS sgd|adam [no-hook]
+//   libtorch_mlp DIRECTORY WEIGHTS sgd|adam [no-hook|throw|abort|exit|remove]
 //
 // WEIGHTS holds the parameters in order, then 8 batches of inputs [16, 8] and labels [16], all as floats. Prints the
-// bits of the last parameters, summed, for comparisons with a training without a hook.
+// bits of the last parameters, summed, for comparisons with a training without a hook. The other words are what happens
+// in the middle of step 4: an exception of libtorch, the end of the process, the directory removed by somebody.
 
 #include <torch/torch.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -37,10 +40,8 @@ torch::Tensor read(std::ifstream& file, at::IntArrayRef shape) {
   return tensor;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc < 4) return 2;
+int train(int argc, char** argv) {
+  const std::string misfortune = argc > 4 ? argv[4] : "";
   torch::set_num_threads(1);
   std::ifstream file(argv[2], std::ios::binary);
   Net net;
@@ -56,7 +57,7 @@ int main(int argc, char** argv) {
   }
   std::optional<tornasole::Hook> hook;
   tornasole::libtorch::Model* model = nullptr;
-  if (argc < 5) {
+  if (misfortune != "no-hook") {
     auto opened = tornasole::libtorch::open({.out_dir = argv[1],
                                              .save_config = {.save_interval = 2},
                                              .include_regex = {"fc1_", "norm_", "head.0_", "head.1_", "relu"},
@@ -86,6 +87,10 @@ int main(int argc, char** argv) {
     optimizer->zero_grad();
     const torch::Tensor loss = criterion(net->forward(inputs), labels);
     if (step) step->save_output("CrossEntropyLoss", loss);
+    if (i == 4 && misfortune == "throw") net->forward(torch::ones({1, 1}));
+    if (i == 4 && misfortune == "abort") std::abort();
+    if (i == 4 && misfortune == "exit") std::_Exit(3);
+    if (i == 4 && misfortune == "remove") std::filesystem::remove_all(argv[1]);
     loss.backward();
     if (model != nullptr) model->before_optimizer_step();
     optimizer->step();
@@ -95,5 +100,17 @@ int main(int argc, char** argv) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &sum, sizeof bits);
   std::printf("%016llx\n", static_cast<unsigned long long>(bits));
+  std::fflush(stdout);
   return !hook || hook->close().ok() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  try {
+    return train(argc, argv);
+  } catch (const c10::Error&) {
+    return 4;
+  }
 }

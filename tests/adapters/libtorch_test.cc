@@ -211,6 +211,60 @@ TEST_F(Libtorch, OutputsOfLayersAreWhatTheModuleReturns) {
   EXPECT_FALSE(trial().has_tensor("flat_output_1"));
 }
 
+TEST_F(Libtorch, SeveralModelsOfOneHookAreToldApart) {
+  torch::nn::Linear maker(4, 3), judge(3, 1);
+  torch::Tensor made, judged;
+  {
+    Hook hook = open();
+    register_module(hook, maker, {.name = "Maker"});
+    register_module(hook, judge, {.name = "Judge"});
+    for (int i = 0; i < 2; ++i) {
+      auto step = hook.begin_step();
+      made = maker(torch::randn({2, 4}));
+      judged = judge(made);
+      judged.sum().backward();
+    }
+  }
+  EXPECT_EQ(value("Maker_output_0", 1), copy_of(made));
+  EXPECT_EQ(value("Judge_input_0", 1), copy_of(made));
+  EXPECT_EQ(value("Judge_output_0", 1), copy_of(judged));
+  EXPECT_EQ(value("gradient/Maker_bias", 1).element_count(), 3);
+}
+
+TEST_F(Libtorch, AParameterThatIsTrainedLaterHasAGradientFromThenOn) {
+  torch::nn::Linear net(2, 1);
+  net->weight.set_requires_grad(false);
+  {
+    Hook hook = open();
+    register_module(hook, net);
+    for (int i = 0; i < 2; ++i) {
+      auto step = hook.begin_step();
+      net(torch::ones({1, 2})).sum().backward();
+      step.end();
+      net->weight.set_requires_grad(true);
+    }
+  }
+  const Trial run = trial();
+  EXPECT_FALSE(run.tensor("gradient/Linear_weight", {Mode::kGlobal, 0}).ok());
+  EXPECT_TRUE(run.tensor("gradient/Linear_weight", {Mode::kGlobal, 1}).ok());
+}
+
+TEST_F(Libtorch, AStepMayEndOnAnotherThread) {
+  Block block;
+  {
+    Hook hook = open();
+    register_module(hook, block);
+    auto step = std::make_unique<StepScope>(hook.begin_step());
+    block->forward(torch::randn({8, 4}));
+    std::thread([&] { step.reset(); }).join();
+    block->forward(torch::randn({8, 4}));  // no step is open: nothing is saved
+    auto next = hook.begin_step();
+    EXPECT_TRUE(at::hasThreadLocalCallbacks());
+  }
+  EXPECT_FALSE(at::hasThreadLocalCallbacks());
+  EXPECT_FALSE(trial().has_tensor("fc_output_1"));
+}
+
 TEST_F(Libtorch, WithAutocastValuesKeepTheTypeTheyHave) {
   torch::nn::Sequential net(torch::nn::Linear(4, 4));
   const auto switch_autocast = [](bool on) {

@@ -112,6 +112,7 @@ class Model final : public StepListener, public std::enable_shared_from_this<Mod
     remove_gradient_hooks();
     structure_ = ModelStructure(*module_, structure_.root);
     wanted_by_due_set_.clear();
+    stop_taps();
     taps_.reset();
     is_described_ = false;
     name_tensors();
@@ -130,15 +131,17 @@ class Model final : public StepListener, public std::enable_shared_from_this<Mod
   void step_ends(const StepRef&) noexcept override {
     wanted_.store(nullptr, std::memory_order_release);
     guarded([&] {
-      if (taps_) taps_->stop();
+      stop_taps();
       const std::lock_guard lock(copies_mutex_);
       copies_.flush();
+      copies_busy_.store(false, std::memory_order_relaxed);
     });
     const std::lock_guard lock(mutex_);
     step_ = StepRef();
   }
   void hook_closed() noexcept override {
     guarded([&] {
+      stop_taps();
       taps_.reset();
       const std::lock_guard lock(mutex_);
       remove_gradient_hooks();
@@ -215,9 +218,7 @@ class Model final : public StepListener, public std::enable_shared_from_this<Mod
     for (std::size_t i = 0; i < structure_.parameters.size(); ++i) {
       if (step.wants(names_[i].text())) wanted.parameters.push_back(i);
       if (step.wants(optimizer_gradient_names_[i].text())) wanted.optimizer_gradients.push_back(i);
-      if (structure_.parameters[i].tensor.requires_grad() && step.wants(gradient_names_[i].text())) {
-        wanted.gradients[i] = wanted.has_gradients = true;
-      }
+      if (step.wants(gradient_names_[i].text())) wanted.gradients[i] = wanted.has_gradients = true;
     }
     for (std::size_t i = 0; options_.save_buffers && i < structure_.buffers.size(); ++i) {
       if (step.wants(buffer_names_[i].text())) wanted.buffers.push_back(i);
@@ -226,7 +227,7 @@ class Model final : public StepListener, public std::enable_shared_from_this<Mod
       wanted.has_optimizers |= collection == "optimizer_variables" || collection == "optimizer_gradients";
     }
     if (options_.save_activations) {
-      if (!taps_) taps_ = std::make_unique<ActivationTaps>(structure_, options_.capture_functional);
+      if (!taps_) taps_ = std::make_shared<ActivationTaps>(structure_, options_.capture_functional);
       wanted.has_activations = taps_->is_wanted(step);
     }
     return wanted;
@@ -306,9 +307,19 @@ class Model final : public StepListener, public std::enable_shared_from_this<Mod
     copies_.save(tensor, [into, step](const at::Tensor& host) { into(step, host); });
     copies_busy_.store(copies_.is_busy(), std::memory_order_relaxed);
   }
+  void stop_taps() {
+    if (taps_) taps_->stop();
+  }
   void start_taps() {
-    taps_->start([this](const at::Tensor& tensor, const auto& into) { deliver(tensor, into); },
-                 [this](const char* what) { open_step().log(LogLevel::kWarning, what); });
+    // An operator that runs on another thread may end after the model is gone.
+    const auto with_model = [model = weak_from_this()](const auto& run) {
+      if (const auto alive = model.lock()) run(*alive);
+    };
+    taps_->start([with_model](const at::Tensor& tensor,
+                              const auto& into) { with_model([&](Model& model) { model.deliver(tensor, into); }); },
+                 [with_model](const char* what) {
+                   with_model([&](Model& model) { model.open_step().log(LogLevel::kWarning, what); });
+                 });
   }
 
   // constant
@@ -319,7 +330,7 @@ class Model final : public StepListener, public std::enable_shared_from_this<Mod
   const bool is_shared_;
   const std::weak_ptr<const torch::nn::Module> owner_;  // of the module, where a shared_ptr has it
   std::unordered_map<std::uint64_t, Wanted> wanted_by_due_set_;
-  std::unique_ptr<ActivationTaps> taps_;
+  std::shared_ptr<ActivationTaps> taps_;  // shared with the operators that run
   std::vector<TensorName> names_, gradient_names_, optimizer_gradient_names_, buffer_names_;
   std::unordered_map<std::string, TensorName> state_names_;
   std::vector<std::optional<unsigned>> gradient_hooks_;

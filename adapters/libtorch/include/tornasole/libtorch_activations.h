@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <map>
@@ -48,7 +49,7 @@ template struct InputsReader<&at::RecordFunction::inputs_>;
 }  // namespace
 }  // namespace detail
 
-class ActivationTaps {
+class ActivationTaps : public std::enable_shared_from_this<ActivationTaps> {
  public:
   using Save = std::function<void(const at::Tensor&, const std::function<void(const StepRef&, const at::Tensor&)>&)>;
 
@@ -63,7 +64,7 @@ class ActivationTaps {
       }
     }
   }
-  ~ActivationTaps() { stop(); }
+  ~ActivationTaps() = default;
   ActivationTaps(const ActivationTaps&) = delete;
   ActivationTaps& operator=(const ActivationTaps&) = delete;
 
@@ -85,23 +86,18 @@ class ActivationTaps {
     save_ = std::move(save);
     log_ = std::move(log);
     numbers_.clear();
-    depth_ = 0;
     // By memory, as an operator may be given a transposed view of a weight; anew, as a model may have moved.
     layers_.clear();
     for (const auto& [tensor, layer] : tensors_) {
       if (tensor.defined() && tensor.has_storage()) layers_.emplace(memory_of(tensor), layer);
     }
-    active() = this;
-    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&before, &after)
-                                             .needsInputs(true)
-                                             .needsOutputs(true)
-                                             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+    is_on_.store(true, std::memory_order_relaxed);
+    observer().add(shared_from_this());
   }
+  // From another thread than that of `start` it has an effect there too; what is left there goes with the next call.
   void stop() {
-    if (handle_ == 0) return;
-    at::removeCallback(handle_);
-    handle_ = 0;
-    if (active() == this) active() = nullptr;
+    is_on_.store(false, std::memory_order_relaxed);
+    observer().forget_idle();
   }
 
  private:
@@ -113,8 +109,9 @@ class ActivationTaps {
   // What an operator that is captured has to hand on to its end.
   struct Captured : at::ObserverContext {
     Layer* layer = nullptr;
-    bool awaits_bias = false;  // which is added by the next operator
-    std::string stem;          // of a function
+    bool awaits_bias = false;              // which is added by the next operator
+    std::string stem;                      // of a function
+    std::shared_ptr<ActivationTaps> taps;  // shared: they may be let go while the operator runs
   };
 
   static const void* memory_of(const at::Tensor& tensor) {
@@ -125,36 +122,67 @@ class ActivationTaps {
 #endif
   }
 
-  // libtorch calls plain functions, so where the taps are is kept beside them; those of the step that is open, if any.
-  static ActivationTaps*& active() noexcept {
-    static thread_local ActivationTaps* taps = nullptr;
-    return taps;
+  // The taps of a thread. libtorch calls plain functions, so where they are is kept beside those; weakly, as a thread
+  // may outlive them.
+  struct Observer {
+    void add(const std::shared_ptr<ActivationTaps>& added) {
+      forget_idle();
+      taps.push_back(added);
+      if (handle != 0) return;
+      depth = 0;
+      handle = at::addThreadLocalCallback(at::RecordFunctionCallback(&before, &after)
+                                              .needsInputs(true)
+                                              .needsOutputs(true)
+                                              .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+    }
+    void forget_idle() {
+      std::erase_if(taps, [](const std::weak_ptr<ActivationTaps>& known) {
+        const auto one = known.lock();
+        return !one || !one->is_on_.load(std::memory_order_relaxed);
+      });
+      if (!taps.empty() || handle == 0) return;
+      at::removeCallback(handle);
+      handle = 0;
+    }
+    std::vector<std::weak_ptr<ActivationTaps>> taps;
+    at::CallbackHandle handle = 0;
+    int depth = 0;  // of operators inside operators
+  };
+  static Observer& observer() {
+    static thread_local Observer of_thread;
+    return of_thread;
   }
 
   static std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& function) {
-    ActivationTaps* taps = active();
+    Observer& here = observer();
     // Operators inside an operator are its own affair, and those of a backward pass are no activations.
-    if (taps == nullptr || taps->depth_++ > 0 || function.scope() != at::RecordScope::FUNCTION) return nullptr;
-    try {
-      return taps->operator_begins(function);
-    } catch (const std::exception& error) {  // the training goes on without this value
-      taps->log_(error.what());
-      return nullptr;
+    if (here.depth++ > 0 || function.scope() != at::RecordScope::FUNCTION) return nullptr;
+    for (const std::weak_ptr<ActivationTaps>& known : here.taps) {
+      const std::shared_ptr<ActivationTaps> taps = known.lock();
+      if (!taps || !taps->is_on_.load(std::memory_order_relaxed)) continue;
+      try {
+        if (std::unique_ptr<Captured> captured = taps->operator_begins(function)) {
+          captured->taps = taps;
+          return captured;
+        }
+      } catch (const std::exception& error) {  // the training goes on without this value
+        taps->log_(error.what());
+      }
     }
+    return nullptr;
   }
   static void after(const at::RecordFunction& function, at::ObserverContext* context) {
-    ActivationTaps* taps = active();
-    if (taps == nullptr) return;
-    --taps->depth_;
+    --observer().depth;
     if (context == nullptr) return;
+    const auto& captured = static_cast<const Captured&>(*context);
     try {
-      taps->operator_ends(function, static_cast<Captured&>(*context));
+      captured.taps->operator_ends(function, captured);
     } catch (const std::exception& error) {
-      taps->log_(error.what());
+      captured.taps->log_(error.what());
     }
   }
 
-  std::unique_ptr<at::ObserverContext> operator_begins(const at::RecordFunction& function) {
+  std::unique_ptr<Captured> operator_begins(const at::RecordFunction& function) {
     std::string_view name = function.name();
     if (!name.starts_with("aten::")) return nullptr;
     name.remove_prefix(6);
@@ -169,7 +197,7 @@ class ActivationTaps {
           [text = captured->stem + "_input_0"](const StepRef& step, const at::Tensor& x) { step.save(text, x); });
     return captured;
   }
-  std::unique_ptr<at::ObserverContext> layer_begins(const at::RecordFunction& function, bool is_matmul) {
+  std::unique_ptr<Captured> layer_begins(const at::RecordFunction& function, bool is_matmul) {
     const at::Tensor* input = nullptr;
     Layer* layer = nullptr;
     for (const at::IValue& value : detail::inputs_of(function)) {
@@ -189,7 +217,7 @@ class ActivationTaps {
     return captured;
   }
   // The second half of a Linear with inputs of more than two dimensions: output += bias.
-  std::unique_ptr<at::ObserverContext> bias_is_added(const at::RecordFunction& function) {
+  std::unique_ptr<Captured> bias_is_added(const at::RecordFunction& function) {
     const Awaiting awaiting = std::exchange(awaiting_, {});
     const auto inputs = detail::inputs_of(function);
     if (inputs.size() < 2 || !inputs[0].isTensor() || !inputs[1].isTensor()) return nullptr;
@@ -241,8 +269,7 @@ class ActivationTaps {
   Save save_;
   std::function<void(const char*)> log_;
   std::map<std::string, int> numbers_;  // of the functions called in this step
-  int depth_ = 0;
-  at::CallbackHandle handle_ = 0;
+  std::atomic<bool> is_on_ = false;
 };
 
 }  // namespace tornasole::libtorch
