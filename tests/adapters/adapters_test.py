@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The adapters from an install tree: every program of tests/adapters and examples/ that uses one, compiled with Debian's
-libtorch and XGBoost and with those inside the newest wheels, run, and compared with the same training in Python.
+"""The adapters from an install tree: every program of tests/adapters and examples/ that uses one, compiled with the
+libtorch and XGBoost of Debian and with those inside the newest wheels, run, and compared with the same in Python.
 
 Needs the packages of scripts/packages-adapters.txt and the environments torch, torch-old, xgboost and xgboost-old.
 """
@@ -221,10 +221,12 @@ class XgboostPrograms:
         run(python_of(self.environment), HERE / "xgboost_twin.py", twin)
         ours = self.capture("boost_trees")
         self.is_same(ours, twin)
-        for part in ("collections", "tornasole"):
-            for file in (path for path in (twin / part).rglob("*.json") if "model" in path.name or part == "collections"):
-                self.assertEqual((ours / file.relative_to(twin)).read_text().replace("1.7.4", "1.7.6"),
-                                 file.read_text(), file.name)
+        files = [*(twin / "collections").rglob("*.json"), *(twin / "tornasole").glob("*_model.json")]
+        self.assertEqual(len(files), 2)
+        for file in files:
+            # Of one minor version, Debian has another patch than the environment.
+            text = (ours / file.relative_to(twin)).read_text().replace("1.7.4", "1.7.6")
+            self.assertEqual(text, file.read_text(), file.name)
 
     def test_the_program_of_the_documents_runs(self):
         self.run_snippet("xgboost", "runs/boost")
