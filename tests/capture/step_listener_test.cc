@@ -104,7 +104,7 @@ TEST_F(StepListeners, WhatAHookIsToldCanBeToldToItsStep) {
     EXPECT_NE(std::ranges::find(saved, "all"), saved.end());
   }
   EXPECT_EQ(names_at(0, "scalar/"), Events{"scalar/learning_rate/0"});
-  EXPECT_EQ(read_steps(*store_).at(0).index.facts.optimizer_step, 7);
+  EXPECT_EQ(read_steps(*store_).at(0).index.optimizer_step, 7);
   EXPECT_EQ(warnings_with("something else"), 1);
 }
 
