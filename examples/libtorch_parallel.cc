@@ -72,7 +72,7 @@ int main(int count, char** arguments) {
         replicas[r]->zero_grad();
         const torch::Tensor output = replicas[r]->forward(input_parts[r]);
         const torch::Tensor loss = torch::mse_loss(output, target_parts[r]);
-        step.save_output("mse_loss" + std::to_string(r), loss);
+        step.save_output("Replica" + std::to_string(r) + "_loss", loss);
         loss.backward();
       });
     }
