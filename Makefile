@@ -1,6 +1,6 @@
 # The front door. Every target is a thin call of a script or of CMake; `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help packages build demo test test-long bench format lint env pin install clean
+.PHONY: help packages build demo demo-torch test test-long bench format lint env pin install clean
 
 PREFIX ?= /usr/local
 BUILD_TYPE ?= RelWithDebInfo
@@ -20,6 +20,11 @@ demo: packages ## train a small network, capture it, look at what was captured (
 	@cmake --preset release -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) > /dev/null
 	@cmake --build --preset release --target tornasole_demo tornasole_cli
 	@scripts/demo.sh build/bin build/demo
+
+demo-torch: build ## the same network in PyTorch and in libtorch, captured, and where a port goes wrong (build/demo-torch)
+	@scripts/packages.sh adapters
+	@scripts/env.sh torch > /dev/null
+	@scripts/demo_torch.sh build build/demo-torch
 
 test: packages ## every check that a change has to pass; STAGE=name[,name] for some of them
 	@scripts/test.py $(if $(STAGE),--stages $(STAGE))

@@ -55,6 +55,8 @@ RULES = [
     ("one written in Python", lambda options: [ROOT / ".venvs/torch/bin/python", HERE / "rules_peer.py", "ours"], 30),
 ]
 
+# Extra time of a step of a libtorch training as a share of the bare one: of a scenario, or of one model in it.
+LIBTORCH_SHARES = {"nothing_due": 0.005, ("gradient_stats", "cnn"): 0.03}
 # Extra time of a step of a PyTorch training: scenario of torch_bench.py -> times less than smdebug's, by model.
 TORCH = {
     "save_all": {"mlp": 20, "cnn": 20, "deep": 20},
@@ -304,6 +306,32 @@ class Runner:
             self.add(f"{name}, processor", f"{row['tornasole_cpu_us']:.3g} us", f"{row['smdebug_cpu_us']:.3g} us",
                      f"{row['cpu_ratio']:.1f} x", "8 x", row["cpu_ratio"] >= 8)
 
+    def libtorch(self, name):
+        """The same models in C++, bare and under ours, in turns; compiled here, with the libtorch of PyTorch's wheel."""
+        found = list((ROOT / ".venvs/torch/lib").glob("python*/site-packages/torch"))
+        if not found:
+            self.notes.append(f"{name}: there is no PyTorch in .venvs/torch; make env NAME=torch makes it")
+            return
+        library = self.options.bin.parent / "lib"
+        with tempfile.TemporaryDirectory() as directory:
+            program = directory + "/libtorch_bench"
+            command = ["c++", "-std=c++20", "-O2", "-DNDEBUG", HERE / "libtorch_bench.cc", "-o", program]
+            command += ["-I", ROOT / "include", "-I", ROOT / "adapters/libtorch/include", "-isystem", found[0] / "include"]
+            command += ["-isystem", found[0] / "include/torch/csrc/api/include", "-L", library, f"-Wl,-rpath,{library}"]
+            command += ["-ltornasole", "-L", found[0] / "lib", f"-Wl,-rpath,{found[0] / 'lib'}", "-ltorch_cpu", "-lc10"]
+            for what in (command, [program, directory + "/runs"]):
+                done = subprocess.run(what, capture_output=True, text=True, timeout=1800, env=self.environment)
+                if done.returncode:
+                    self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
+                    return
+        for row in map(json.loads, done.stdout.splitlines()):
+            # Of the training thread: what a busy machine does to the clock is no cost of ours.
+            share = row["extra_thread_us"] / row["bare_thread_us"]
+            limit = LIBTORCH_SHARES.get((row["scenario"], row["model"]), LIBTORCH_SHARES.get(row["scenario"]))
+            self.add(f"{name} {row['model']}, {row['scenario'].replace('_', ' ')}", f"{row['extra_thread_us']:+.3g} us",
+                     f"{row['bare_thread_us']:.4g} us", f"{100 * share:+.1f} %", f"<= {100 * limit:.1f} %" if limit else "-",
+                     limit is None or share <= limit)
+
     def rules_inside(self, name):
         """What rules inside a training add to a step, beside a hook that saves the same."""
         python = ROOT / ".venvs/bench/bin/python"
@@ -345,6 +373,7 @@ class Runner:
         yield "rules:", self.rules
         yield "rules inside a training", self.rules_inside
         yield "PyTorch", self.torch
+        yield "libtorch:", self.libtorch
 
 
 def shown_time(seconds):

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing; when none is, asks dpkg once and ends.
+# packages.sh [LIST]: installs the Debian packages of packages.txt, or of packages-LIST.txt, that are missing; when none
+# is, asks dpkg once and ends.
 set -euo pipefail
 
-list="$(dirname "$0")/packages.txt"
+list="$(dirname "$0")/packages${1:+-$1}.txt"
+[[ -f "$list" ]] || { echo "packages: there is no list $list" >&2; exit 2; }
 mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$list")
 
 if ! command -v dpkg-query > /dev/null; then
-  echo "packages: this is not Debian; the names in scripts/packages.txt are what has to be there" >&2
+  echo "packages: this is not Debian; the names in scripts/$(basename "$list") are what has to be there" >&2
   exit 0
 fi
 

@@ -104,12 +104,12 @@ def stage_layering(stage):
 
 def stage_release(stage):
     if stage.configure("release") and stage.build("release"):
-        ctest(stage, "release", without=("long", "install"))
+        ctest(stage, "release", without=("long", "install", "adapters"))
 
 
 def stage_asan(stage):
     if stage.configure("asan") and stage.build("asan"):
-        ctest(stage, "asan", without=("long", "interop", "survival", "install", "docs"))
+        ctest(stage, "asan", without=("long", "interop", "survival", "install", "adapters", "docs"))
 
 
 def fuzz(stage, seconds):
@@ -177,6 +177,18 @@ def stage_install(stage):
         ctest(stage, "release", only="install", without=("long",))
 
 
+def stage_adapters(stage):
+    if not stage.prepare("the packages of the adapters", "scripts/packages.sh", "adapters"):
+        stage.skipped.append("adapters_test (its packages cannot be installed)")
+        return
+    for environment in ("torch", "torch-old", "xgboost", "xgboost-old"):
+        if not make_environment(stage, environment):
+            stage.skipped.append(f"adapters_test (the environment {environment} cannot be made)")
+            return
+    if stage.configure("release") and stage.build("release"):
+        ctest(stage, "release", only="adapters")
+
+
 def stage_long(stage):
     if stage.configure("release") and stage.build("release"):
         ctest(stage, "release", only="long")
@@ -192,6 +204,7 @@ EVERY_CHANGE = {
     "fuzz": stage_fuzz,
     "tsan": stage_tsan,
     "install": stage_install,
+    "adapters": stage_adapters,
 }
 LONG = {"long": stage_long, "fuzz-long": stage_fuzz_long}
 BESIDE = "python"

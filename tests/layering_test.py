@@ -40,6 +40,7 @@ PUBLIC = {
     "export.h": "base",
     "mode.h": "base",
     "tensor.h": "tensor",
+    "views.h": "tensor",
     "reduction.h": "tensor",
     "options.h": "config",
     "trial.h": "trial",
@@ -129,9 +130,10 @@ def check_includes(tree):
 
 def check_outsiders(tree):
     findings = []
+    of_adapters = {path.name for path in tree.glob("adapters/*/include/tornasole/*.h")}
     for path in code_files(tree, *OUTSIDERS):
         for line, name, quoted in includes(path):
-            is_public = name.startswith("tornasole/") and name.removeprefix("tornasole/") in PUBLIC
+            is_public = name.startswith("tornasole/") and name.removeprefix("tornasole/") in {*PUBLIC, *of_adapters}
             is_own = quoted and any((base / name).is_file() for base in (path.parent, *path.parent.parents[:3]))
             inner = name.partition("/")[0] in TABLE and (tree / "src" / name).is_file()
             if inner or (quoted and not is_public and not is_own):

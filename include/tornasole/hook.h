@@ -70,46 +70,44 @@ class ModuleName {
   void* outputs_ = nullptr;
 };
 
-// One step of a mode. Ends, and so is published, when it goes out of scope; when an exception unwinds it, it is
-// published marked partial.
-class TORNASOLE_EXPORT StepScope {
+// A step that somebody else holds open: values can be saved in it, and it is not ended. Copied at no cost. What comes
+// after the end of the step is ignored. Must not outlive the hook.
+class TORNASOLE_EXPORT StepRef {
  public:
-  StepScope(StepScope&& other) noexcept;
-  StepScope& operator=(StepScope&&) = delete;
-  ~StepScope();
+  StepRef() = default;  // of no step: takes nothing
 
   // Offers a tensor; the collections decide whether and in what form it is saved.
   template <Viewable T>
-  void save(std::string_view name, const T& value) noexcept {
+  void save(std::string_view name, const T& value) const noexcept {
     if (anything_due()) save_view(name, ViewOf<T>::view(value));
   }
   template <Viewable T>
-  void save(TensorName& name, const T& value) noexcept {
+  void save(TensorName& name, const T& value) const noexcept {
     if (anything_due()) save_view(name, ViewOf<T>::view(value));
   }
   // The same, and hands the value on: x = step.tap("relu1", relu(x));
   template <typename T>
     requires Viewable<std::remove_cvref_t<T>>
-  T&& tap(std::string_view name, T&& value) noexcept {
+  T&& tap(std::string_view name, T&& value) const noexcept {
     if (anything_due()) save_view(name, ViewOf<std::remove_cvref_t<T>>::view(value));
     return std::forward<T>(value);
   }
   // An input or output of a module, named <module>_input_<i> or <module>_output_<i>: a module called several times in
   // one step is numbered on.
   template <Viewable T>
-  void save_input(std::string_view module, const T& value) noexcept {
+  void save_input(std::string_view module, const T& value) const noexcept {
     if (anything_due()) save_numbered(module, /*is_input=*/true, ViewOf<T>::view(value));
   }
   template <Viewable T>
-  void save_output(std::string_view module, const T& value) noexcept {
+  void save_output(std::string_view module, const T& value) const noexcept {
     if (anything_due()) save_numbered(module, /*is_input=*/false, ViewOf<T>::view(value));
   }
   template <Viewable T>
-  void save_input(ModuleName& module, const T& value) noexcept {
+  void save_input(ModuleName& module, const T& value) const noexcept {
     if (anything_due()) save_numbered(module, /*is_input=*/true, ViewOf<T>::view(value));
   }
   template <Viewable T>
-  void save_output(ModuleName& module, const T& value) noexcept {
+  void save_output(ModuleName& module, const T& value) const noexcept {
     if (anything_due()) save_numbered(module, /*is_input=*/false, ViewOf<T>::view(value));
   }
   // Whether anything can be saved in this step. False for most steps; asking costs nothing.
@@ -119,6 +117,41 @@ class TORNASOLE_EXPORT StepScope {
   // Two steps with the same number want the same tensors, so a caller need ask `wants` only once for each number. 0
   // when nothing is due.
   std::uint64_t due_set() const noexcept { return due_set_; }
+
+  // For adapters, which are told of a step and do not have the hook: what the members of Hook of these names do.
+  void save_scalar(std::string_view name, double value) const noexcept;
+  void set_facts(const StepFacts& facts) const noexcept;
+  void describe_model(const ModelDescription& model) const noexcept;
+  void log(LogLevel level, std::string_view message) const noexcept;
+  std::vector<std::string> saved_collections() const;
+
+  Mode mode() const noexcept { return mode_; }
+  std::int64_t number() const noexcept { return mode_step_; }
+  std::int64_t global_step() const noexcept { return global_step_; }
+
+ protected:
+  void save_view(std::string_view name, const TensorView& tensor) const noexcept;
+  void save_view(TensorName& name, const TensorView& tensor) const noexcept;
+  void save_numbered(std::string_view module, bool is_input, const TensorView& tensor) const noexcept;
+  void save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) const noexcept;
+
+  capture::HookState* state_ = nullptr;
+  std::uint64_t due_set_ = 0;
+  std::uint64_t serial_ = 0;  // which step of the hook this is; a step that was ended meanwhile takes nothing more
+  std::int64_t mode_step_ = 0;
+  std::int64_t global_step_ = 0;
+  Mode mode_ = Mode::kGlobal;
+  bool due_ = false;  // something is due, watched or recorded in this step
+};
+
+// One step of a mode. Ends, and so is published, when it goes out of scope; when an exception unwinds it, it is
+// published marked partial.
+class TORNASOLE_EXPORT StepScope : public StepRef {
+ public:
+  StepScope(StepScope&& other) noexcept;
+  StepScope& operator=(StepScope&&) = delete;
+  ~StepScope();
+
   // These collections are due in this step whatever their schedules say, as results of an epoch are; but not one that
   // is not saved, or is switched off by end_step 0.
   void make_due(std::span<const std::string_view> collections) noexcept;
@@ -126,26 +159,25 @@ class TORNASOLE_EXPORT StepScope {
   // The same for a step that was interrupted: it is published marked partial.
   void end_partial() noexcept;
 
-  Mode mode() const noexcept { return mode_; }
-  std::int64_t number() const noexcept { return mode_step_; }
-  std::int64_t global_step() const noexcept { return global_step_; }
-
  private:
   friend class Hook;
   StepScope() = default;
-  void save_view(std::string_view name, const TensorView& tensor) noexcept;
-  void save_view(TensorName& name, const TensorView& tensor) noexcept;
-  void save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept;
-  void save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) noexcept;
-
-  capture::HookState* state_ = nullptr;
-  std::uint64_t due_set_ = 0;
-  std::uint64_t serial_ = 0;  // which step of the hook this is; a step that was ended meanwhile takes nothing more
-  std::int64_t mode_step_ = 0;
-  std::int64_t global_step_ = 0;
+  void end_as(bool is_partial) noexcept;
   int exceptions_ = 0;
-  Mode mode_ = Mode::kGlobal;
-  bool due_ = false;  // something is due, watched or recorded in this step
+};
+
+// What a hook tells an adapter, which saves by itself what a framework keeps: parameters, their gradients. Called on
+// the thread that begins or ends steps, with no lock held; of steps in which nothing is due it hears nothing.
+class TORNASOLE_EXPORT StepListener {
+ public:
+  virtual ~StepListener();
+  // The mode of a step that is begun without one, as a model knows whether it is being trained. Asked at each of those.
+  virtual std::optional<Mode> mode() noexcept { return std::nullopt; }
+  virtual void step_began(const StepRef& step) noexcept = 0;
+  // The step is about to end: the last moment to save in it.
+  virtual void step_ends(const StepRef& /*step*/) noexcept {}
+  // The hook is closed: there will be no more steps.
+  virtual void hook_closed() noexcept {}
 };
 
 struct ScalarOptions {
@@ -301,6 +333,9 @@ class TORNASOLE_EXPORT Hook {
   // Calls back from the writer thread after each step that is published, from now on; one listener, which is quick,
   // calls no member of the hook, and may be called until the writer ends, which may be after `close`.
   void on_publish(std::function<void()> listener);
+  // Tells an adapter about steps, from the next one on. Kept until the hook is destroyed, so that whoever registers
+  // something need not hold on to it. Called on the thread of the steps, or before them.
+  void add_listener(std::shared_ptr<StepListener> listener);  // shared: callbacks that hang on a model use it, too
   // To the log of the hook, for what works beside it. A text repeated more than three times is left out.
   void log(LogLevel level, std::string_view message) const noexcept;
 

@@ -75,6 +75,10 @@ StepScope Hook::begin_step(Mode mode, GlobalStep at) noexcept { return make_scop
 
 StepScope Hook::make_scope(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept {
   StepScope scope;
+  if (state_->listeners().is_any()) {
+    state_->listeners().open_step_ends();
+    if (!mode) mode = state_->listeners().mode();
+  }
   const HookState::Begun begun = state_->begin_step(mode, at);
   if (begun.id.serial == 0) return scope;
   scope.state_ = state_.get();
@@ -85,60 +89,77 @@ StepScope Hook::make_scope(std::optional<Mode> mode, std::optional<std::int64_t>
   scope.due_ = begun.is_due;
   scope.due_set_ = begun.due_set;
   scope.exceptions_ = std::uncaught_exceptions();
+  if (scope.due_ && state_->listeners().is_any()) state_->listeners().step_began(begun.id.serial, scope);
   return scope;
 }
 
-StepScope::StepScope(StepScope&& other) noexcept
-    : state_(std::exchange(other.state_, nullptr)),
-      due_set_(other.due_set_),
-      serial_(other.serial_),
-      mode_step_(other.mode_step_),
-      global_step_(other.global_step_),
-      exceptions_(other.exceptions_),
-      mode_(other.mode_),
-      due_(std::exchange(other.due_, false)) {}
+StepListener::~StepListener() = default;
 
-StepScope::~StepScope() {
-  if (state_ != nullptr) state_->end_step(serial_, std::uncaught_exceptions() > exceptions_);
+StepScope::StepScope(StepScope&& other) noexcept : StepRef(other), exceptions_(other.exceptions_) {
+  other.state_ = nullptr;
+  other.due_ = false;
 }
 
-void StepScope::end() noexcept {
-  if (state_ != nullptr) state_->end_step(serial_, /*is_partial=*/false);
+StepScope::~StepScope() { end_as(std::uncaught_exceptions() > exceptions_); }
+void StepScope::end() noexcept { end_as(/*is_partial=*/false); }
+void StepScope::end_partial() noexcept { end_as(/*is_partial=*/true); }
+
+void StepScope::end_as(bool is_partial) noexcept {
+  if (state_ == nullptr) return;
+  if (due_) state_->listeners().step_ends(serial_);
+  state_->end_step(serial_, is_partial);
   state_ = nullptr;
   due_ = false;
 }
 
-void StepScope::end_partial() noexcept {
-  if (state_ != nullptr) state_->end_step(serial_, /*is_partial=*/true);
-  state_ = nullptr;
-  due_ = false;
-}
-
-void StepScope::save_view(std::string_view name, const TensorView& tensor) noexcept {
+void StepRef::save_view(std::string_view name, const TensorView& tensor) const noexcept {
   state_->save(serial_, name, tensor);
 }
 
-void StepScope::save_numbered(std::string_view module, bool is_input, const TensorView& tensor) noexcept {
+void StepRef::save_numbered(std::string_view module, bool is_input, const TensorView& tensor) const noexcept {
   state_->save_numbered(serial_, module, is_input, tensor);
 }
 
-void StepScope::save_view(TensorName& name, const TensorView& tensor) noexcept { state_->save(serial_, name, tensor); }
+void StepRef::save_view(TensorName& name, const TensorView& tensor) const noexcept {
+  state_->save(serial_, name, tensor);
+}
 
-void StepScope::save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) noexcept {
+void StepRef::save_numbered(ModuleName& module, bool is_input, const TensorView& tensor) const noexcept {
   state_->save_numbered(serial_, module, is_input, tensor);
 }
 
-bool StepScope::wants(std::string_view name) const noexcept { return due_ && state_->wants(serial_, name); }
+void StepRef::save_scalar(std::string_view name, double value) const noexcept {
+  if (state_ != nullptr) state_->save_scalar(name, value, {});
+}
+void StepRef::set_facts(const StepFacts& facts) const noexcept {
+  if (state_ != nullptr) state_->set_facts(facts);
+}
+void StepRef::describe_model(const ModelDescription& model) const noexcept {
+  if (state_ != nullptr) state_->describe_model(model);
+}
+void StepRef::log(LogLevel level, std::string_view message) const noexcept {
+  if (state_ != nullptr) state_->log(level, message);
+}
+std::vector<std::string> StepRef::saved_collections() const {
+  return state_ == nullptr ? std::vector<std::string>() : state_->saved_collections(/*only_due=*/false);
+}
+
+bool StepRef::wants(std::string_view name) const noexcept { return due_ && state_->wants(serial_, name); }
 
 void StepScope::make_due(std::span<const std::string_view> collections) noexcept {
   if (state_ == nullptr) return;
+  const bool was_due = due_;
   const HookState::Begun begun = state_->make_due(serial_, collections);
   if (begun.id.serial == 0) return;
   due_ = begun.is_due;
   due_set_ = begun.due_set;
+  if (due_ && !was_due && state_->listeners().is_any()) state_->listeners().step_began(serial_, *this);
 }
 
-void Hook::set_mode(Mode mode) noexcept { state_->set_mode(mode); }
+void Hook::set_mode(Mode mode) noexcept {
+  if (state_->listeners().is_any() && mode != state_->mode()) state_->listeners().open_step_ends();
+  state_->set_mode(mode);
+}
 Status Hook::prepare() { return state_->prepare(); }
 
 // ---- values beside the steps
@@ -153,6 +174,7 @@ void Hook::save_tensor_view(std::string_view name, const TensorView& tensor,
 void Hook::enter_tape() { state_->enter_tape(); }
 void Hook::describe_model(const ModelDescription& model) noexcept { state_->describe_model(model); }
 void Hook::set_facts(const StepFacts& facts) noexcept { state_->set_facts(facts); }
+void Hook::add_listener(std::shared_ptr<StepListener> listener) { state_->listeners().add(std::move(listener)); }
 void Hook::on_publish(std::function<void()> listener) { state_->on_publish(std::move(listener)); }
 void Hook::log(LogLevel level, std::string_view message) const noexcept { state_->log(level, message); }
 void Hook::dump_flight_recorder() noexcept { state_->dump_flight_recorder(); }
@@ -228,8 +250,12 @@ const std::string& Hook::out_dir() const noexcept { return state_->config().out_
 const std::string& Hook::worker() const noexcept { return state_->config().worker; }
 CaptureReport Hook::report() const { return state_->report(); }
 
-Status Hook::close() noexcept { return state_->close({.wait_s = state_->config().close_wait_s}); }
+Status Hook::close() noexcept {
+  state_->listeners().hook_closed();
+  return state_->close({.wait_s = state_->config().close_wait_s});
+}
 Status Hook::fail(std::string_view reason) noexcept {
+  state_->listeners().hook_closed();
   try {
     return state_->close({.is_failed = true,
                           .is_open_step_partial = true,

@@ -32,6 +32,7 @@
 #include "capture/health.h"
 #include "capture/job.h"
 #include "capture/kept_tensors.h"
+#include "capture/step_listeners.h"
 #include "capture/tensor_roles.h"
 #include "capture/writer.h"
 #include "config/config.h"
@@ -110,6 +111,7 @@ class HookState {
   std::vector<std::string> non_finite_tensors();
   void log(LogLevel level, std::string_view message) noexcept { health_->log(level, message); }
   void on_publish(std::function<void()> listener) { health_->on_commit(std::move(listener)); }
+  StepListeners& listeners() noexcept { return listeners_; }
   bool stop_requested() const noexcept { return writer_ && writer_->is_stop_requested(); }
 
   struct Ending {
@@ -310,6 +312,8 @@ class HookState {
   const std::vector<reduce::Statistic> statistics_;
   const bool keeps_previous_;  // one of them compares with an earlier step
   bool is_writer_ = true;      // this worker writes at all
+
+  StepListeners listeners_;  // thread of the steps only
 
   std::atomic<bool> is_inert_ = false;
   std::atomic<bool> is_closed_ = false;

@@ -107,9 +107,17 @@ class InstallTree(unittest.TestCase):
                 self.assertNotIn(str(HERE.parent.parent), path.read_text(), path)
 
     def test_every_public_header_is_installed(self):
-        source = HERE.parent.parent / "include" / "tornasole"
+        root = HERE.parent.parent
+        sources = [root / "include/tornasole", *root.glob("adapters/*/include/tornasole")]
         installed = {path.name for path in (self.prefix / "include" / "tornasole").iterdir()}
-        self.assertEqual(installed, {path.name for path in source.iterdir()})
+        self.assertEqual(installed, {path.name for source in sources for path in source.iterdir()})
+        self.assertGreater(len(sources), 2)
+
+    def test_a_component_that_does_not_exist_is_refused_by_name(self):
+        with self.assertRaisesRegex(AssertionError, "no component mxnet; there are libtorch and xgboost"):
+            run(OPTIONS.cmake, "-S", HERE / "consumer", "-B", self.work / "component",
+                f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DWANTED_COMPONENTS=mxnet",
+                f"-DWANTED_VERSION={OPTIONS.version}")
 
 
 if __name__ == "__main__":
