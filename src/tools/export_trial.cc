@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "base/errors.h"
+#include "base/sha256.h"
 #include "store/local/local_store.h"
 #include "store/store_path.h"
 #include "tools/absolute_path.h"
 #include "tools/export_writer.h"
-#include "tools/sha256.h"
 
 namespace tornasole::tools {
 namespace {
