@@ -85,8 +85,12 @@ TEST_F(S3Server, LargeFilesGoUpInPartsAndComeBackInRanges) {
   const Status published = (*file)->publish(false);
   ASSERT_TRUE(published.ok()) << published.error().message;
   EXPECT_EQ(store_->status("large")->size_bytes, content.size());
-  EXPECT_TRUE(*store_->read("large", 9'000'000, 100'000) == content.substr(9'000'000, 100'000));
-  EXPECT_TRUE(*store_->read_all("large", content.size()) == content);
+  const auto range = store_->read("large", 9'000'000, 100'000);
+  ASSERT_TRUE(range.ok()) << range.error().message;
+  EXPECT_TRUE(*range == content.substr(9'000'000, 100'000));
+  const auto whole = store_->read_all("large", content.size());
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_TRUE(*whole == content);
   EXPECT_EQ(code_of(put(*store_, "large", "x")), ErrorCode::kInvalid);
 }
 

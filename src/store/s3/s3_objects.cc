@@ -70,8 +70,10 @@ Result<ObjectFacts> head_object(S3Client& client, const std::string& key) {
 // Whether a whole object is what its checksum says. One without a checksum is taken as it is.
 bool is_as_stored(const HttpAnswer& answer) {
   const std::string_view checksum = answer.header(kChecksumHeader);
-  // With a dash it is one of parts, which the whole cannot be compared with.
-  if (answer.status != 200 || checksum.empty() || checksum.find('-') != std::string_view::npos) return true;
+  // One of parts, by its type or its dash, cannot be compared with the whole.
+  const bool is_of_parts =
+      checksum.find('-') != std::string_view::npos || answer.header("x-amz-checksum-type") == "COMPOSITE";
+  if (answer.status != 200 || checksum.empty() || is_of_parts) return true;
   return checksum == checksum_text(crc32c(answer.body));
 }
 
