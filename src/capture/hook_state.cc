@@ -103,6 +103,9 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   if (config.tensorboard_dir) {
     health->log(LogLevel::kWarning, "TensorBoard output is not available yet: export_tensorboard is ignored");
   }
+  if (config.spool_dir) {
+    health->log(LogLevel::kWarning, "spool_dir is not available yet and is ignored: objects wait in memory");
+  }
   TORNASOLE_TRY(plan::Collections collections, plan::Collections::make(config));
   std::unique_ptr<HookState> hook(new HookState(std::move(config), health, std::move(collections), clock));
   const config::Config& settings = hook->config_;

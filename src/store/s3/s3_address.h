@@ -11,8 +11,8 @@
 namespace tornasole::store::s3 {
 
 struct Address {
-  std::string bucket;
-  std::string prefix;  // "" or "a/b": no slash at either end, none repeated
+  std::string bucket = {};
+  std::string prefix = {};  // "" or "a/b": no slash at either end, none repeated
 };
 // kInvalid unless it is s3://<bucket>/<prefix> with a bucket name that S3 allows; the prefix may be empty.
 Result<Address> parse_address(std::string_view location);

@@ -11,6 +11,8 @@ namespace tornasole::store::s3 {
 namespace {
 
 constexpr std::string_view kUnsigned = "UNSIGNED-PAYLOAD";
+// A service that never answered is rather a wrong address than an outage, and set-up waits for it.
+constexpr double kFirstBudget_s = 15;
 
 // A code of the service is shown only if it looks like one: an answer may hold anything, also what was sent.
 std::string shown_code(const ServiceError& error) {
@@ -214,6 +216,7 @@ Result<S3Answer> S3Client::call(const S3Request& request) {
     if (next == Next::kDone) {
       if (!outcome.is_answered) return give_up("");
       if (outcome.answer.status < 500) quota_.give_back(trial.spent);
+      if (outcome.answer.status < 300) has_succeeded_ = true;
       return S3Answer{std::move(outcome.answer), std::move(error), trial.tries};
     }
     ++trial.tries;
@@ -223,7 +226,9 @@ Result<S3Answer> S3Client::call(const S3Request& request) {
     const double used_s = static_cast<double>(clock_.monotonic_ns() - trial.start_ns) * 1e-9;
     --trial.tries;
     if (trial.tries >= settings_.limits.max_tries) return give_up("");
-    if (used_s + wait_s > settings_.limits.budget_s) return give_up(", which is all the time there is");
+    const double budget_s =
+        has_succeeded_ ? settings_.limits.budget_s : std::min(settings_.limits.budget_s, kFirstBudget_s);
+    if (used_s + wait_s > budget_s) return give_up(", which is all the time there is");
     if (!quota_.spend(cost)) return give_up(", and too many others failed as well");
     ++trial.tries;
     trial.spent += cost;

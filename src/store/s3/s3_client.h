@@ -51,8 +51,8 @@ struct S3Counts {
 };
 
 struct S3ClientSettings {
-  Address address;
-  EndpointOptions endpoint;
+  Address address = {};
+  EndpointOptions endpoint = {};
   RetryLimits limits = {};
   double idle_timeout_s = 30;
   S3Environment environment = {};
@@ -103,6 +103,7 @@ class S3Client {
   RetryQuota quota_;
   BackOff back_off_;
   std::atomic<double> clock_offset_s_ = 0;
+  std::atomic<bool> has_succeeded_ = false;  // any request did
   std::atomic<std::uint64_t> gets_ = 0, puts_ = 0, lists_ = 0, others_ = 0, retries_ = 0, bytes_read_ = 0,
                              bytes_written_ = 0;
 

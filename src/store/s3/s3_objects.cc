@@ -88,6 +88,12 @@ Result<bool> has_same_bytes(S3Client& client, const std::string& key, ByteView b
   return there.error();
 }
 
+// For a service that knows no conditions: look, then write. Two writers of one name are not expected there.
+Result<bool> is_there(S3Client& client, const std::string& key) {
+  TORNASOLE_TRY(const ListedKeys there, list_keys(client, {.prefix = key, .max_keys = 1}));
+  return !there.objects.empty() && there.objects.front().key == key;
+}
+
 Status put_once(S3Client& client, const std::string& key, ByteView body, bool if_absent, S3Answer* answer) {
   S3Request request{.method = "PUT",
                     .key = key,
@@ -184,9 +190,7 @@ Status put_object(S3Client& client, const std::string& key, ByteView body, IfThe
   if (is_success(answer)) return {};
   bool is_taken = answer.http.status == 412;
   if (if_absent && answer.http.status == 501) {
-    // A service without conditions: look, then write. Two writers of one name are not expected there.
-    TORNASOLE_TRY(const ListedKeys there, list_keys(client, {.prefix = key, .max_keys = 1}));
-    is_taken = !there.objects.empty() && there.objects.front().key == key;
+    TORNASOLE_TRY(is_taken, is_there(client, key));
     if (!is_taken) {
       TORNASOLE_CHECK(put_once(client, key, body, /*if_absent=*/false, &answer));
       if (is_success(answer)) return {};
@@ -252,7 +256,13 @@ Status MultipartUpload::complete(S3Client& client, IfThere if_there) {
   if (if_there != IfThere::kReplace) request.headers.emplace_back("if-none-match", "*");
   // The service may say 200 and fail afterwards: the error is then in the body.
   request.is_sound = [](const HttpAnswer& answer) { return parse_service_error(answer.body).code.empty(); };
-  TORNASOLE_TRY(const S3Answer answer, client.call(request));
+  TORNASOLE_TRY(S3Answer answer, client.call(request));
+  if (answer.http.status == 501 && if_there != IfThere::kReplace) {
+    TORNASOLE_TRY(const bool is_taken, is_there(client, key_));
+    if (is_taken) return taken_error(client, key_);
+    request.headers.clear();
+    TORNASOLE_TRY(answer, client.call(request));
+  }
   if (is_success(answer)) return {};
   const bool may_be_ours = answer.tries > 1 || if_there == IfThere::kAcceptIfSame;
   if (may_be_ours && (answer.http.status == 404 || answer.http.status == 412)) {
