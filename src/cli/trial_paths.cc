@@ -154,7 +154,7 @@ DiskUse disk_use_of(const std::string& dir) {
   DiskUse use;
   if (is_remote(dir)) {
     if (const auto remote = tools::remote_use(dir); remote.ok()) {
-      use.files = remote->objects;
+      use.files = static_cast<std::int64_t>(remote->objects);
       use.bytes = remote->bytes;
     }
     return use;
