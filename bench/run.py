@@ -13,11 +13,13 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -350,6 +352,35 @@ class Runner:
                 self.add(f"{name}, {row['model']}", f"{row['training_thread_us']:+.3g} us", f"{row['bare_us']:.3g} us",
                          f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
 
+    def s3(self, name):
+        """A training that saves every step to a bucket on this machine, beside the same training without a hook."""
+        sys.path.insert(0, str(HERE.parent / "tests" / "s3"))
+        from s3_servers import VERSITYGW, versitygw
+
+        if not VERSITYGW.exists():
+            print(f"{name}: left out, versitygw is missing (make env NAME=s3)")
+            return
+        with tempfile.TemporaryDirectory() as scratch, versitygw(scratch) as server:
+            line = [self.options.bin / "survival_train", "--steps", "300", "--tensors", "10", "--bytes", "40000", "--think-ms", "10"]
+
+            def seconds(*more):
+                done = subprocess.run([*line, *more], env=server.environment(), capture_output=True, text=True, check=True)
+                return [float(found) for found in re.findall(r"(?:seconds|close) ([\d.]+)", done.stdout)]
+
+            bare = seconds("--bare")[0]
+            saved, close = seconds("--out", "s3://bucket/run", "--log", scratch + "/log")
+            self.add(f"{name} 300 steps of 10 x 40 kB, training", shown_time(saved), shown_time(bare),
+                     f"{saved / bare - 1:+.1%}", "+5 %", saved / bare <= 1.05)
+            begin = time.monotonic()
+            subprocess.run([self.options.bin / "tornasole", "verify", "s3://bucket/run"], env=server.environment(),
+                           capture_output=True, check=True)
+            remote = time.monotonic() - begin
+            begin = time.monotonic()
+            subprocess.run([self.options.bin / "tornasole", "verify", server.data / "run"], capture_output=True, check=True)
+            self.add(f"{name} verify 120 MB, bucket and directory", shown_time(remote), shown_time(time.monotonic() - begin),
+                     "-", "-", True)
+            self.add(f"{name} close after the last step", shown_time(close), "-", "-", "30 s", close <= 30)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -374,6 +405,7 @@ class Runner:
         yield "rules inside a training", self.rules_inside
         yield "PyTorch", self.torch
         yield "libtorch:", self.libtorch
+        yield "s3:", self.s3
 
 
 def shown_time(seconds):

@@ -29,3 +29,9 @@ add_library(tornasole::dep_fmt ALIAS tornasole_dep_fmt)
 target_include_directories(tornasole_dep_fmt SYSTEM PUBLIC
   $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
 target_link_libraries(tornasole_dep_fmt PRIVATE tornasole_flags)
+
+# libcurl: its headers only. The library is loaded when an s3:// path is first used, see docs/dependencies.md.
+find_path(curl_INCLUDE NAMES curl/curl.h REQUIRED)
+add_library(tornasole_dep_curl_headers INTERFACE)
+add_library(tornasole::dep_curl_headers ALIAS tornasole_dep_curl_headers)
+target_include_directories(tornasole_dep_curl_headers SYSTEM INTERFACE "${curl_INCLUDE}")

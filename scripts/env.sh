@@ -10,9 +10,11 @@ set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 known="$(cd "$root/requirements" && ls -- *.txt | sed 's/\.txt$//' | tr '\n' ' ')"
 name="${1:-}"
+# The one that is no Python: a server.
+if [[ "$name" == s3 ]]; then exec "$root/scripts/s3_server.sh"; fi
 requirements="$root/requirements/$name.txt"
 if [[ ! "$name" =~ ^[a-z0-9][a-z0-9_.-]*$ || ! -f "$requirements" ]]; then
-  echo "env: no environment is called '$name'; there are: $known" >&2
+  echo "env: no environment is called '$name'; there are: ${known}s3" >&2
   exit 2
 fi
 

@@ -21,7 +21,7 @@ import time
 from stage_tests import ROOT, Outcome, Stage, first_failure, pytest_outcomes, run_ctest, run_fuzz, run_pytest, tests_of
 
 # The label of the tests that need a Python environment, and its name in requirements/.
-ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug"}
+ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug", "s3": "s3"}
 # Environment -> the folders whose tests run in it, with the package installed there. The first one runs everything.
 PYTHON_SUITES = {
     "torch": [

@@ -11,10 +11,11 @@
 #include "base/utf8.h"
 #include "capture/hook_guard.h"
 #include "capture/process_hooks.h"
+#include "config/environment.h"
 #include "format/model_file.h"
 #include "format/paths.h"
 #include "pattern/pattern.h"
-#include "store/local/local_store.h"
+#include "store/open_store.h"
 
 namespace tornasole::capture {
 namespace {
@@ -22,11 +23,9 @@ namespace {
 void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 Result<std::unique_ptr<store::Store>> open_store(const config::Config& config) {
-  if (config.location.starts_with("s3://")) {
-    return unsupported_error("out_dir '{}': object stores cannot be written to yet; give a local directory",
-                             config.location);
-  }
-  return store::open_local_store(config.location, {.shared = config.shared});
+  return store::open_store(
+      config.location,
+      {.shared = config.shared, .environment = store::s3_environment(config::Environment::from_process())});
 }
 
 Status check_supported(const config::Config& config) {
@@ -103,6 +102,9 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   for (const std::string& warning : config.warnings) health->log(LogLevel::kWarning, warning);
   if (config.tensorboard_dir) {
     health->log(LogLevel::kWarning, "TensorBoard output is not available yet: export_tensorboard is ignored");
+  }
+  if (config.spool_dir) {
+    health->log(LogLevel::kWarning, "spool_dir is not available yet and is ignored: objects wait in memory");
   }
   TORNASOLE_TRY(plan::Collections collections, plan::Collections::make(config));
   std::unique_ptr<HookState> hook(new HookState(std::move(config), health, std::move(collections), clock));

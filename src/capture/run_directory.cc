@@ -25,6 +25,8 @@
 namespace tornasole::capture {
 namespace {
 
+constexpr double kRemoteHeartbeat_s = 60;
+
 Status write_file(store::Store& store, std::string_view path, ByteView content) {
   TORNASOLE_TRY(const auto file, store.create(path));
   TORNASOLE_CHECK(file->append(content));
@@ -164,6 +166,7 @@ Status RunDirectory::announce_run() {
 }
 
 void RunDirectory::drop_claim() {
+  if (!store_->capabilities().can_claim) return;
   const auto text = store_->read_all(format::kClaimPath, kMaxClaimBytes);
   if (!text.ok()) return;
   const auto owner = format::decode_claim(*text);
@@ -178,6 +181,7 @@ Status RunDirectory::write_health(format::Health health) {
   health.run_id = identity_.run_id;
   health.start_time = identity_.start_time;
   health.heartbeat = clock_->wall_seconds();
+  if (store_->capabilities().is_remote) health.heartbeat_interval_s = kRemoteHeartbeat_s;
   last_health_ = std::move(health);
   return write_file(*store_, format::health_path(identity_.worker), format::encode_health(last_health_));
 }

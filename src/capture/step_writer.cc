@@ -10,18 +10,18 @@
 #include "config/environment.h"
 #include "config/locations.h"
 #include "format/paths.h"
-#include "store/local/local_store.h"
+#include "store/open_store.h"
 
 namespace tornasole {
 namespace {
 
 Result<std::string> location_of(const std::string& trial_dir) {
   const std::string given = config::expand_home(trial_dir, config::Environment::from_process());
-  TORNASOLE_TRY(std::string location, config::absolute_location(given));
-  if (location.starts_with("s3://")) {
-    return unsupported_error("'{}': object stores cannot be written to yet; give a local directory", location);
-  }
-  return location;
+  return config::absolute_location(given);
+}
+
+Result<std::unique_ptr<store::Store>> open_writable(const std::string& location) {
+  return store::open_store(location, {.environment = store::s3_environment(config::Environment::from_process())});
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ Result<StepWriter> StepWriter::open(const StepWriterOptions& options) {
   const std::int64_t step = options.step.number;
   if (step < 0) return invalid_error("step {} is negative; steps count from 0", step);
   TORNASOLE_TRY(const std::string location, location_of(options.trial_dir));
-  TORNASOLE_TRY(auto store, store::open_local_store(location, {}));
+  TORNASOLE_TRY(auto store, open_writable(location));
   const capture::StepId id{1, step, options.mode, options.mode_step.value_or(step)};
   store::Store* borrowed = store.get();
   return StepWriter(std::make_unique<State>(State{std::move(store), location + "/" + format::event_path(step, worker),
@@ -98,14 +98,14 @@ const std::string& StepWriter::path() const noexcept {
 
 Status mark_ended(const std::string& trial_dir) {
   TORNASOLE_TRY(const std::string location, location_of(trial_dir));
-  TORNASOLE_TRY(const auto store, store::open_local_store(location, {}));
+  TORNASOLE_TRY(const auto store, open_writable(location));
   if (store->status(format::kEndMarkerPath).ok()) return {};
   return store->create_exclusive(format::kEndMarkerPath, "");
 }
 
 Result<bool> has_ended(const std::string& trial_dir) {
   TORNASOLE_TRY(const std::string location, location_of(trial_dir));
-  TORNASOLE_TRY(const auto store, store::open_local_store(location, {}));
+  TORNASOLE_TRY(const auto store, open_writable(location));
   const auto status = store->status(format::kEndMarkerPath);
   if (status) return true;
   if (status.error().code == ErrorCode::kNotFound) return false;

@@ -14,6 +14,10 @@ namespace {
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kFlushNs = 50'000'000;  // gathered values leave the process after this long
 constexpr std::int64_t kHeartbeatNs = 10 * kSecondNs;
+// Where each file is a request over the network.
+constexpr std::int64_t kRemoteHealthNs = 10 * kSecondNs;
+constexpr std::int64_t kRemoteHeartbeatNs = 60 * kSecondNs;
+constexpr std::int64_t kRemoteLookNs = 10 * kSecondNs;
 constexpr std::int64_t kRetryNs = 60 * kSecondNs;
 constexpr int kFailuresUntilOff = 5;
 constexpr std::size_t kMaxHeld = 64;
@@ -25,6 +29,8 @@ Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store
     : config_(config),
       store_(std::move(store)),
       clock_(clock),
+      health_ns_(store_->capabilities().is_remote ? kRemoteHealthNs : kSecondNs),
+      heartbeat_ns_(store_->capabilities().is_remote ? kRemoteHeartbeatNs : kHeartbeatNs),
       health_(std::move(health)),
       queue_(static_cast<std::size_t>(config.queue_bytes), clock),
       run_(store_.get(), clock, identity),
@@ -78,7 +84,14 @@ bool Writer::close(CloseJob job, double seconds) {
     return false;
   }
   std::unique_lock lock(mutex_);
-  const bool ended = idle_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return has_ended_; });
+  bool ended = idle_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return has_ended_; });
+  if (!ended) {
+    // What waits for the network stops waiting; the rest is counted and the thread ends by itself.
+    store_->cancel();
+    if (store_->capabilities().is_remote) {
+      ended = idle_.wait_for(lock, std::chrono::seconds(2), [&] { return has_ended_; });
+    }
+  }
   std::thread thread = std::move(thread_);
   lock.unlock();
   if (!thread.joinable()) return ended;
@@ -124,7 +137,7 @@ std::int64_t Writer::wait_ns() const {
   if (current_ || stream_ != 0) return kFlushNs;
   const std::int64_t age = clock_->monotonic_ns() - last_health_ns_;
   const bool is_changed = run_.has_begun() && health_->changes() != published_changes_;
-  std::int64_t wait = std::max(kFlushNs, (is_changed ? kSecondNs : kHeartbeatNs) - age);
+  std::int64_t wait = std::max(kFlushNs, (is_changed ? health_ns_ : heartbeat_ns_) - age);
   if (!held_.empty())
     wait = std::min(wait, std::max(kFlushNs, static_cast<std::int64_t>(config_.fsync_interval_s * 0.25e9)));
   return wait;
@@ -301,13 +314,20 @@ void Writer::after_commit(const StepFiles& files, const StepEndJob& end) {
     const Status written = metrics_.append(metric, clock_->wall_seconds());
     if (!written.ok()) health_->value_dropped("metric", written.error());
   }
-  if (config_.honour_stop && !is_stop_requested_ && store_->status(format::kStopRequestPath).ok()) {
-    is_stop_requested_ = true;
-    health_->log(LogLevel::kWarning, "a stop of the training was requested (stop_request.json)");
-  }
+  look_for_stop_request();
   if (!config_.keep_steps) return;
   published_.push_back(files.id().global_step);
   if (const Status removed = remove_oldest(); !removed.ok()) health_->note("keep_steps", removed.error());
+}
+
+void Writer::look_for_stop_request() {
+  if (!config_.honour_stop || is_stop_requested_) return;
+  const std::int64_t now = clock_->monotonic_ns();
+  if (store_->capabilities().is_remote && last_stop_look_ns_ != 0 && now - last_stop_look_ns_ < kRemoteLookNs) return;
+  last_stop_look_ns_ = now;
+  if (!store_->status(format::kStopRequestPath).ok()) return;
+  is_stop_requested_ = true;
+  health_->log(LogLevel::kWarning, "a stop of the training was requested (stop_request.json)");
 }
 
 Status Writer::remove_oldest() {
@@ -404,7 +424,7 @@ format::Health Writer::make_health() const {
 void Writer::publish_health(bool is_urgent) {
   if (!run_.has_begun() || is_refused_) return;
   const std::int64_t age = clock_->monotonic_ns() - last_health_ns_;
-  if (!is_urgent && age < (health_->changes() != published_changes_ ? kSecondNs : kHeartbeatNs)) return;
+  if (!is_urgent && age < (health_->changes() != published_changes_ ? health_ns_ : heartbeat_ns_)) return;
   if (const Status renewed = renew_if_gone(); !renewed.ok()) {
     last_health_ns_ = clock_->monotonic_ns();
     health_->note("health", renewed.error());

@@ -96,6 +96,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   Status publish(StepFiles* files, const StepEndJob& end);
   void publish_held();
   void after_commit(const StepFiles& files, const StepEndJob& end);
+  // At every saved step; where each look is a request, at most every ten seconds.
+  void look_for_stop_request();
   Status write_small_file(const std::string& path, ByteView content);
   Status write_collections(const std::shared_ptr<const format::CollectionsFile>& file);
   Status remove_oldest();
@@ -109,6 +111,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   const config::Config config_;
   std::unique_ptr<store::Store> store_;  // gone only from a writer that never starts
   const Clock* const clock_;
+  const std::int64_t health_ns_;          // between two health files, if something changed
+  const std::int64_t heartbeat_ns_;       // and if nothing did
   const std::shared_ptr<Health> health_;  // shared with the hook, which outlives or precedes the thread's end
 
   JobQueue queue_;
@@ -139,6 +143,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   bool is_removal_told_ = false;
   int failures_in_a_row_ = 0;
   std::int64_t last_sync_ns_ = 0;
+  std::int64_t last_stop_look_ns_ = 0;  // 0: never
   std::int64_t last_health_ns_ = 0;
   std::uint64_t published_changes_ = 0;
   std::string failed_reason_;

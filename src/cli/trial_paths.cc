@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/errors.h"
+#include "tools/remote_place.h"
 
 namespace tornasole::cli {
 namespace {
@@ -65,9 +66,21 @@ Error no_trial_error(const std::string& dir) {
                        below.size() > count ? ", ..." : "");
 }
 
+bool is_remote(const std::string& dir) { return dir.starts_with("s3://"); }
+
+Status check_remote(const std::string& dir) {
+  TORNASOLE_TRY(const tools::RemotePlace place, tools::look_at_remote(dir));
+  if (!place.is_empty) return {};
+  return not_yet_error("{}: is empty; no run has written there yet (tornasole tail waits for one)", dir);
+}
+
 }  // namespace
 
 bool is_trial_directory(const std::string& dir) {
+  if (is_remote(dir)) {
+    const auto place = tools::look_at_remote(dir);
+    return place.ok() && place->is_trial;
+  }
   std::error_code error;
   for (const char* part : {"collections", "index", "events"}) {
     if (fs::symlink_status(fs::path(dir) / part, error).type() == fs::file_type::directory) return true;
@@ -76,6 +89,10 @@ bool is_trial_directory(const std::string& dir) {
 }
 
 bool has_run_begun(const std::string& dir) {
+  if (is_remote(dir)) {
+    const auto place = tools::look_at_remote(dir);
+    return place.ok() && place->has_begun;
+  }
   std::error_code error;
   for (auto it = fs::directory_iterator(dir, error); !error && it != fs::directory_iterator(); it.increment(error)) {
     const std::string name = it->path().filename().string();
@@ -89,11 +106,18 @@ bool has_run_begun(const std::string& dir) {
 std::vector<std::string> trials_below(const std::string& dir, bool* is_cut) {
   std::vector<std::string> found;
   *is_cut = false;
+  if (is_remote(dir)) {
+    auto remote = tools::remote_trials_below(dir, kMaxTrials);
+    if (remote.ok()) found = std::move(*remote);
+    *is_cut = found.size() >= kMaxTrials;
+    return found;
+  }
   TrialSearch(&found, is_cut).search(dir, 1);
   return found;
 }
 
 Status check_directory(const std::string& dir) {
+  if (is_remote(dir)) return check_remote(dir);
   std::error_code error;
   const fs::file_status status = fs::status(dir, error);
   if (dir.empty() || status.type() == fs::file_type::not_found) {
@@ -110,6 +134,11 @@ Status check_directory(const std::string& dir) {
 }
 
 Status check_trial_directory(const std::string& dir) {
+  if (is_remote(dir)) {
+    // One look for all questions: each is a request.
+    TORNASOLE_TRY(const tools::RemotePlace place, tools::look_at_remote(dir));
+    if (place.is_trial) return {};
+  }
   TORNASOLE_CHECK(check_directory(dir));
   if (is_trial_directory(dir)) return {};
   if (!has_run_begun(dir)) return no_trial_error(dir);
@@ -123,6 +152,13 @@ std::string begun_note(const std::string& dir) {
 
 DiskUse disk_use_of(const std::string& dir) {
   DiskUse use;
+  if (is_remote(dir)) {
+    if (const auto remote = tools::remote_use(dir); remote.ok()) {
+      use.files = static_cast<std::int64_t>(remote->objects);
+      use.bytes = remote->bytes;
+    }
+    return use;
+  }
   std::error_code error;
   for (auto it = fs::recursive_directory_iterator(dir, fs::directory_options::skip_permission_denied, error);
        !error && it != fs::recursive_directory_iterator(); it.increment(error)) {

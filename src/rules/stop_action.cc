@@ -12,7 +12,7 @@
 #include "format/paths.h"
 #include "format/run_files.h"
 #include "rules/action.h"
-#include "store/local/local_store.h"
+#include "store/open_store.h"
 #include "store/store_path.h"
 
 namespace tornasole::rules {
@@ -52,9 +52,10 @@ class StopAction final : public Action {
                   config::absolute_location(config::expand_home(options_.trial_path, environment)));
     // Who shares the trial with a group shares the request too. The trial is never made by asking to stop it.
     struct stat status{};
-    if (stat(root.c_str(), &status) != 0) return errno_error(errno, printable(root));
+    if (!store::is_s3_location(root) && stat(root.c_str(), &status) != 0) return errno_error(errno, printable(root));
     TORNASOLE_TRY(const std::unique_ptr<store::Store> store,
-                  store::open_local_store(root, {.shared = (status.st_mode & S_IWGRP) != 0}));
+                  store::open_store(root, {.shared = (status.st_mode & S_IWGRP) != 0,
+                                           .environment = store::s3_environment(environment)}));
     TORNASOLE_TRY(const std::unique_ptr<store::PendingFile> file, create_request(*store));
     const format::StopRequest request{.reason = event.violation.message,
                                       .rule = std::string(event.rule),

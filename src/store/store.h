@@ -60,7 +60,18 @@ struct Capabilities {
   bool has_atomic_publish = true;
   bool has_sync = true;
   bool can_rename = true;  // attempts can be moved aside
-  bool can_claim = true;   // create_exclusive
+  bool can_claim = true;   // claims and other small files of processes are worth making: create_exclusive is cheap
+  // Directories exist by themselves, and a file being written shows under its temporary name. Where they do not, a
+  // directory is a name that others begin with.
+  bool has_directories = true;
+  // Each call is a request over the network: few long ones beat many short ones, and several at once one by one.
+  bool is_remote = false;
+};
+
+// Requests a remote store has sent, retries included; all zero where there are none.
+struct StoreTraffic {
+  std::uint64_t gets = 0, puts = 0, lists = 0, others = 0, retries = 0;
+  std::uint64_t bytes_read = 0, bytes_written = 0;
 };
 
 class Store {
@@ -83,6 +94,8 @@ class Store {
   // not exist is empty. Temporary files (*.tmp) are listed: who wants none leaves them out. Links and special files are
   // listed with size 0 and never followed; nothing below the 64th level is.
   virtual Result<std::vector<Entry>> list(std::string_view directory, bool recursive) = 0;
+  // All files below a directory whose path sorts after `after`; "" is before all of them.
+  virtual Result<std::vector<Entry>> list_after(std::string_view directory, std::string_view after);
   // Bytes [offset, offset + length) of a regular file; fewer only if the file ends. Links, pipes, devices and
   // directories are kCorrupt. `length` is bounded by the file's size before anything is allocated; kInvalid if more
   // than kMaxReadBytes would be.
@@ -100,6 +113,9 @@ class Store {
   // it: the next call looks for what is at its path now, and one that writes makes it again. Files that are being
   // written stay where they were.
   virtual bool renew_root() { return false; }
+  // Calls that wait for something outside the process, now and from now on, fail soon with kIo.
+  virtual void cancel() noexcept {}
+  virtual StoreTraffic traffic() const noexcept { return {}; }
 };
 
 // kInvalid unless the path is as this header says.

@@ -28,6 +28,12 @@ Result<Bytes> PendingFile::read_back(std::uint64_t /*offset*/, std::uint64_t /*l
   return unsupported_error("this store cannot read a file that is being written");
 }
 
+Result<std::vector<Entry>> Store::list_after(std::string_view directory, std::string_view after) {
+  TORNASOLE_TRY(std::vector<Entry> entries, list(directory, /*recursive=*/true));
+  std::erase_if(entries, [after](const Entry& entry) { return entry.path <= after; });
+  return entries;
+}
+
 Status check_path(std::string_view path) {
   if (path.find('\0') != std::string_view::npos) {
     return invalid_error("path '{}' contains a NUL byte", path.substr(0, path.find('\0')));

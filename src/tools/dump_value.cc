@@ -5,9 +5,9 @@
 #include <cmath>
 #include <string>
 
+#include "base/sha256.h"
 #include "base/utf8.h"
 #include "tools/elements.h"
-#include "tools/sha256.h"
 #include "tornasole/stats.h"
 
 namespace tornasole::tools {

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "base/errors.h"
+#include "base/sha256.h"
 #include "store/local/local_store.h"
 #include "store/store_path.h"
 #include "tools/absolute_path.h"
 #include "tools/export_writer.h"
-#include "tools/sha256.h"
 
 namespace tornasole::tools {
 namespace {
@@ -38,6 +38,9 @@ Status check_options(const ExportOptions& options) {
 }
 
 Result<ExportTarget> open_target(const ExportOptions& options) {
+  if (options.path.starts_with("s3://")) {
+    return unsupported_error("export to '{}': allowed: a local file or directory", options.path);
+  }
   TORNASOLE_TRY(std::string path, absolute_path(options.path));
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   const store::SplitPath split = store::split_path(path);

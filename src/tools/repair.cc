@@ -11,11 +11,11 @@
 #include "capture/run_attempts.h"
 #include "capture/run_lock.h"
 #include "capture/run_occupancy.h"
-#include "store/local/local_store.h"
 #include "tools/absolute_path.h"
 #include "tools/part_repair.h"
 #include "tools/part_store.h"
 #include "tools/trial_files.h"
+#include "trial/open_location.h"
 
 namespace tornasole::tools {
 namespace {
@@ -192,7 +192,7 @@ Result<RepairReport> repair(store::Store& store, const RepairOptions& options) {
 
 Result<RepairReport> repair(const RepairOptions& options) {
   TORNASOLE_TRY(const std::string root, absolute_path(options.path));
-  TORNASOLE_TRY(const auto store, store::open_local_store(root, {.read_only = options.dry_run}));
+  TORNASOLE_TRY(const auto store, trial::open_location(root, options.dry_run));
   return repair(*store, options);
 }
 

@@ -4,14 +4,14 @@
 
 #include "base/errors.h"
 #include "capture/run_occupancy.h"
-#include "store/local/local_store.h"
 #include "tools/absolute_path.h"
+#include "trial/open_location.h"
 
 namespace tornasole::tools {
 
 Result<RunHealth> read_run_health(const std::string& path) {
   TORNASOLE_TRY(const std::string root, absolute_path(path));
-  TORNASOLE_TRY(const std::unique_ptr<store::Store> store, store::open_local_store(root));
+  TORNASOLE_TRY(const std::unique_ptr<store::Store> store, trial::open_location(root, /*read_only=*/true));
   TORNASOLE_TRY(const auto files, capture::read_health_files(*store));
   RunHealth sum;
   for (const capture::HealthFile& file : files) {

@@ -18,12 +18,12 @@
 #include "format/index.h"
 #include "format/paths.h"
 #include "format/run_files.h"
-#include "store/local/local_store.h"
 #include "tools/absolute_path.h"
 #include "tools/event_file.h"
 #include "tools/part_store.h"
 #include "tools/run_state.h"
 #include "tools/trial_files.h"
+#include "trial/open_location.h"
 
 namespace tornasole::tools {
 namespace {
@@ -322,7 +322,7 @@ Result<VerifyReport> verify(store::Store& store, const VerifyOptions& options) {
 
 Result<VerifyReport> verify(const VerifyOptions& options) {
   TORNASOLE_TRY(const std::string root, absolute_path(options.path));
-  TORNASOLE_TRY(const auto store, store::open_local_store(root, {.read_only = true}));
+  TORNASOLE_TRY(const auto store, trial::open_location(root, /*read_only=*/true));
   return verify(*store, options);
 }
 

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::uint64_t kJobBytes = std::uint64_t{2} << 20U;
 constexpr std::size_t kJobValues = 512;
-// Reading this much that nobody wants is cheaper than another system call.
+// Reading this much that nobody wants is cheaper than another system call, or another request over the network.
 constexpr std::uint64_t kMaxGapBytes = std::uint64_t{32} << 10U;
+constexpr std::uint64_t kMaxRemoteGapBytes = std::uint64_t{512} << 10U;
 
 struct Job {
   std::size_t first = 0;  // in the list of wanted values
@@ -28,7 +29,10 @@ constexpr std::uint64_t kValueOverhead = 256;
 class Reading {
  public:
   Reading(store::Store& store, const IndexColumns& columns, const std::vector<WantedValue>& wanted)
-      : store_(store), columns_(columns), wanted_(wanted) {
+      : store_(store),
+        columns_(columns),
+        wanted_(wanted),
+        max_gap_(store.capabilities().is_remote ? kMaxRemoteGapBytes : kMaxGapBytes) {
     for (std::size_t at = 0; at < wanted_.size();) at = add_job(at);
   }
 
@@ -82,7 +86,7 @@ class Reading {
 
   bool is_near(std::size_t first, std::size_t next, std::uint64_t end) const noexcept {
     const std::uint64_t offset = location(next).offset();
-    return offset >= location(first).offset() && offset <= end + kMaxGapBytes &&
+    return offset >= location(first).offset() && offset <= end + max_gap_ &&
            std::max(end, end_of(next)) - location(first).offset() <= 2 * kJobBytes;
   }
 
@@ -104,6 +108,7 @@ class Reading {
   store::Store& store_;
   const IndexColumns& columns_;
   const std::vector<WantedValue>& wanted_;
+  const std::uint64_t max_gap_;
   std::vector<Job> jobs_;
 };
 

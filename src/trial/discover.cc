@@ -31,8 +31,13 @@ bool is_before(std::string_view directory, std::string_view token) {
 
 Result<std::vector<store::Entry>> Discoverer::list(store::Store& store) const {
   if (token_.empty()) return store.list(kIndexDirectory, /*recursive=*/true);
-  TORNASOLE_TRY(std::vector<store::Entry> entries, store.list(kIndexDirectory, /*recursive=*/false));
   std::vector<store::Entry> files;
+  if (!store.capabilities().has_directories) {
+    // The token itself was read already.
+    TORNASOLE_TRY(files, store.list_after(kIndexDirectory, token_));
+    return add_put_back(store, std::move(files));
+  }
+  TORNASOLE_TRY(std::vector<store::Entry> entries, store.list(kIndexDirectory, /*recursive=*/false));
   for (store::Entry& entry : entries) {
     if (!entry.status.is_directory) {
       files.push_back(std::move(entry));
@@ -41,6 +46,10 @@ Result<std::vector<store::Entry>> Discoverer::list(store::Store& store) const {
       std::ranges::move(below, std::back_inserter(files));
     }
   }
+  return add_put_back(store, std::move(files));
+}
+
+Result<std::vector<store::Entry>> Discoverer::add_put_back(store::Store& store, std::vector<store::Entry> files) const {
   for (const std::string& path : again_) {
     if (path >= token_) continue;
     if (auto status = store.status(path); status.ok()) files.push_back({path, *status});

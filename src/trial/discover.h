@@ -52,6 +52,8 @@ class Discoverer {
   bool is_new(const store::Entry& entry) const;
   Result<std::vector<store::Entry>> list(store::Store& store) const;
   Result<std::vector<store::Entry>> list_whole(store::Store& store) const;
+  // With what was put back and lies before the token; sorted.
+  Result<std::vector<store::Entry>> add_put_back(store::Store& store, std::vector<store::Entry> files) const;
 
   StepRange range_;
   std::string token_;

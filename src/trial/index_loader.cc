@@ -161,11 +161,13 @@ std::vector<FailedFile> load_index_files(store::Store& store, const std::vector<
                                          const LoadOptions& options, IndexColumns* columns) {
   const unsigned threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   std::vector<Batch> batches;
-  if (threads == 1 || files.size() < options.min_parallel_files) {
+  const std::size_t min_files = store.capabilities().is_remote ? 2 : options.min_parallel_files;
+  if (threads == 1 || files.size() < min_files) {
     batches.push_back({.last = files.size()});
     load_batch(store, files, &columns->tables(), &columns->arena(), &batches.back());
   } else {
-    batches = load_parallel(store, files, threads, columns);
+    const auto lanes = static_cast<unsigned>(std::min<std::size_t>(threads, files.size()));
+    batches = load_parallel(store, files, lanes, columns);
   }
   std::vector<NewPart> parts;
   std::vector<FailedFile> failed;

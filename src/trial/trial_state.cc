@@ -15,7 +15,7 @@
 
 #include "base/errors.h"
 #include "format/paths.h"
-#include "store/local/local_store.h"
+#include "trial/open_location.h"
 #include "trial/trial_errors.h"
 #include "trial/young_files.h"
 
@@ -25,14 +25,10 @@ namespace {
 // A trial full of damage must not fill the memory with reports of it.
 constexpr std::size_t kMaxDamageKept = 10'000;
 
-void really_sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+// Each waits for the network most of the time, so the machine's processors are no measure.
+constexpr unsigned kRemoteThreads = 16;
 
-Result<std::unique_ptr<store::Store>> open_store(const std::string& path) {
-  if (path.starts_with("s3://")) {
-    return unsupported_error("{}: trials on S3 cannot be read here; copy it to a local directory", path);
-  }
-  return store::open_local_store(path, {.read_only = true});
-}
+void really_sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 }  // namespace
 
@@ -41,13 +37,13 @@ TrialState::TrialState(TrialSettings settings, TrialDependencies dependencies)
       store_(std::move(dependencies.store)),
       clock_(dependencies.clock != nullptr ? *dependencies.clock : system_clock()),
       sleep_(dependencies.sleep ? std::move(dependencies.sleep) : really_sleep),
-      threads_(dependencies.threads),
+      threads_(dependencies.threads == 0 && store_->capabilities().is_remote ? kRemoteThreads : dependencies.threads),
       watch_(&clock_, dependencies.probe ? std::move(dependencies.probe) : is_process_alive),
       discoverer_(settings_.range) {}
 
 Result<std::unique_ptr<TrialState>> TrialState::open(TrialSettings settings, TrialDependencies dependencies) {
   if (dependencies.store == nullptr) {
-    TORNASOLE_TRY(dependencies.store, open_store(settings.path));
+    TORNASOLE_TRY(dependencies.store, open_location(settings.path, /*read_only=*/true));
   }
   std::unique_ptr<TrialState> state(new TrialState(std::move(settings), std::move(dependencies)));  // private
   TORNASOLE_CHECK(state->wait_for_collections());

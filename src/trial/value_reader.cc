@@ -26,7 +26,8 @@ Result<Bytes> read_record(store::Store& store, const std::string& path, const Lo
                    fmt::format("the index says a record of {} bytes; {} to {} are possible", length,
                                format::kRecordFrameBytes, store::kMaxReadBytes));
   }
-  if (length > kReadUnseenBytes) {
+  // A remote store gives what there is, however much is asked for; a look at the head would cost a request.
+  if (length > kReadUnseenBytes && !store.capabilities().is_remote) {
     TORNASOLE_TRY(const Bytes head, store.read(path, offset, format::kRecordHeaderBytes));
     // kNotYet: the head is sound, and what follows it is not here yet.
     const auto record = format::decode_record(head, offset);

@@ -37,6 +37,7 @@ std::vector<std::string> listed(Store& store, std::string_view directory, bool r
 namespace {
 
 using Paths = std::vector<std::string>;
+constexpr const char* kNoDirectories = "the store has no directories and no temporary names";
 constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
 TEST_P(StoreConformance, AnEmptyStoreHasNothing) {
@@ -47,7 +48,8 @@ TEST_P(StoreConformance, AnEmptyStoreHasNothing) {
   EXPECT_EQ(code_of(store().read("a/b", 0, 1)), ErrorCode::kNotFound);
   EXPECT_EQ(code_of(store().read_all("a", 1)), ErrorCode::kNotFound);
   EXPECT_EQ(code_of(store().remove("a")), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(store().rename("a", "b/c")), ErrorCode::kNotFound);
+  const bool can_rename = store().capabilities().can_rename;
+  EXPECT_EQ(code_of(store().rename("a", "b/c")), can_rename ? ErrorCode::kNotFound : ErrorCode::kUnsupported);
   EXPECT_EQ(listed(store(), "", true), Paths()) << "none of these calls leaves anything behind";
 }
 
@@ -101,10 +103,14 @@ TEST_P(StoreConformance, AFileAppearsUnderItsNameOnlyWhenPublished) {
   EXPECT_EQ((*file)->size_bytes(), 11U);
 
   EXPECT_EQ(code_of(store().status("events/000000000000/e.tfevents")), ErrorCode::kNotFound);
-  EXPECT_EQ(listed(store(), "", true), Paths({"events/000000000000/e.tfevents.tmp"}));
-  const auto before = store().read_all("events/000000000000/e.tfevents.tmp", 100);
-  ASSERT_TRUE(before.ok()) << "appended bytes have left the process: " << before.error().message;
-  EXPECT_EQ(*before, "hello world");
+  if (has_directories()) {
+    EXPECT_EQ(listed(store(), "", true), Paths({"events/000000000000/e.tfevents.tmp"}));
+    const auto before = store().read_all("events/000000000000/e.tfevents.tmp", 100);
+    ASSERT_TRUE(before.ok()) << "appended bytes have left the process: " << before.error().message;
+    EXPECT_EQ(*before, "hello world");
+  } else {
+    EXPECT_EQ(listed(store(), "", true), Paths());
+  }
 
   ASSERT_TRUE((*file)->sync().ok());
   ASSERT_TRUE((*file)->publish(false).ok());
@@ -168,6 +174,7 @@ TEST_P(StoreConformance, ATakenNameIsReplacedOnlyWhenAsked) {
 }
 
 TEST_P(StoreConformance, ADirectoryIsNeverReplaced) {
+  if (!has_directories()) GTEST_SKIP() << kNoDirectories;
   ASSERT_TRUE(put(store(), "d/a", "x").ok());
   EXPECT_EQ(code_of(put(store(), "d", "y", false)), ErrorCode::kInvalid);
   EXPECT_EQ(code_of(put(store(), "d", "y", true)), ErrorCode::kIo);
@@ -175,6 +182,7 @@ TEST_P(StoreConformance, ADirectoryIsNeverReplaced) {
 }
 
 TEST_P(StoreConformance, WhatWaitsAtATemporaryNameIsLeftAlone) {
+  if (!has_directories()) GTEST_SKIP() << kNoDirectories;
   ASSERT_TRUE(put(store(), "a.tmp", "debris").ok());
   const auto file = store().create("a");
   EXPECT_EQ(code_of(file), ErrorCode::kIo);
@@ -187,6 +195,7 @@ TEST_P(StoreConformance, WhatWaitsAtATemporaryNameIsLeftAlone) {
 }
 
 TEST_P(StoreConformance, ATemporaryFileThatSomebodyRemovedCannotBePublished) {
+  if (!has_directories()) GTEST_SKIP() << kNoDirectories;
   auto file = store().create("d/a");
   ASSERT_TRUE(file.ok());
   ASSERT_TRUE(store().remove("d/a.tmp").ok());
@@ -195,6 +204,7 @@ TEST_P(StoreConformance, ATemporaryFileThatSomebodyRemovedCannotBePublished) {
 }
 
 TEST_P(StoreConformance, AFileWhereADirectoryShouldBeIsDamageToReadersAndAnErrorToWriters) {
+  if (!has_directories()) GTEST_SKIP() << kNoDirectories;
   ASSERT_TRUE(put(store(), "a", "x").ok());
   EXPECT_EQ(code_of(store().create("a/b")), ErrorCode::kIo);
   EXPECT_EQ(code_of(store().create_exclusive("a/b", "x")), ErrorCode::kIo);
@@ -254,7 +264,8 @@ TEST_P(StoreConformance, RangesAreCutAtTheEndOfTheFile) {
   EXPECT_EQ(code_of(too_big), ErrorCode::kCorrupt);
   EXPECT_NE(too_big.error().message.find("10 bytes"), std::string::npos) << too_big.error().message;
   ASSERT_TRUE(put(store(), "d/x", "").ok());
-  EXPECT_EQ(code_of(store().read("d", 0, 1)), ErrorCode::kCorrupt) << "a directory";
+  EXPECT_EQ(code_of(store().read("d", 0, 1)), has_directories() ? ErrorCode::kCorrupt : ErrorCode::kNotFound)
+      << "a directory";
 }
 
 TEST_P(StoreConformance, ListsAreSortedAsByteStrings) {
@@ -264,9 +275,14 @@ TEST_P(StoreConformance, ListsAreSortedAsByteStrings) {
   const auto pending = store().create("a/pending");
   ASSERT_TRUE(pending.ok());
   EXPECT_EQ(listed(store(), "", false), Paths({"Z", "a/", "a-b", "a.b", "b", "\xC3\xA4"}));
-  EXPECT_EQ(listed(store(), "a", false), Paths({"a/c/", "a/c-", "a/pending.tmp", "a/z"}));
-  EXPECT_EQ(listed(store(), "", true),
-            Paths({"Z", "a-b", "a.b", "a/c-", "a/c/d", "a/pending.tmp", "a/z", "b", "\xC3\xA4"}));
+  Paths inside = {"a/c/", "a/c-", "a/pending.tmp", "a/z"};
+  Paths all = {"Z", "a-b", "a.b", "a/c-", "a/c/d", "a/pending.tmp", "a/z", "b", "\xC3\xA4"};
+  if (!has_directories()) {
+    std::erase(inside, "a/pending.tmp");
+    std::erase(all, "a/pending.tmp");
+  }
+  EXPECT_EQ(listed(store(), "a", false), inside);
+  EXPECT_EQ(listed(store(), "", true), all);
   EXPECT_EQ(listed(store(), "a/c", true), Paths({"a/c/d"}));
   const auto entries = store().list("a", true);
   ASSERT_TRUE(entries.ok());
@@ -289,12 +305,15 @@ TEST_P(StoreConformance, RemovesFilesAndEmptyDirectories) {
   EXPECT_EQ(code_of(store().remove("a")), ErrorCode::kIo) << "not empty";
   EXPECT_TRUE(store().remove("a/b").ok());
   EXPECT_EQ(code_of(store().remove("a/b")), ErrorCode::kNotFound);
-  EXPECT_TRUE(store().remove("a").ok());
+  if (has_directories()) {
+    EXPECT_TRUE(store().remove("a").ok());
+  }
   EXPECT_EQ(code_of(store().status("a")), ErrorCode::kNotFound);
   EXPECT_TRUE(put(store(), "a/b", "2").ok()) << "directories are made again when missing";
 }
 
 TEST_P(StoreConformance, RenamesFilesAndTreesToFreeNames) {
+  if (!store().capabilities().can_rename) GTEST_SKIP() << "what cannot be renamed is tested elsewhere";
   ASSERT_TRUE(put(store(), "events/0/e", "1").ok());
   ASSERT_TRUE(put(store(), "events/1/e", "2").ok());
   ASSERT_TRUE(put(store(), "events-not", "3").ok());
@@ -318,8 +337,10 @@ TEST_P(StoreConformance, TheClockIsTheOneOfModificationTimes) {
   ASSERT_TRUE(put(store(), "f", "x").ok());
   const auto after = store().now_s();
   ASSERT_TRUE(after.ok());
-  EXPECT_LE(*before, store().status("f")->modified_s);
-  EXPECT_LE(store().status("f")->modified_s, *after);
+  // A service says the time in whole seconds, and may work it out once a second.
+  const double coarse_s = store().capabilities().is_remote ? 1 : 0;
+  EXPECT_LE(*before, store().status("f")->modified_s + coarse_s);
+  EXPECT_LE(store().status("f")->modified_s, *after + coarse_s);
   EXPECT_EQ(listed(store(), "", true), Paths({"f"})) << "asking for the time leaves nothing behind";
 }
 
@@ -328,7 +349,9 @@ TEST_P(StoreConformance, SyncOfAMissingDirectoryIsAnError) {
   EXPECT_TRUE(store().sync_directory("d").ok());
   EXPECT_TRUE(store().sync_directory("d").ok());
   EXPECT_TRUE(store().sync_directory("").ok());
-  EXPECT_EQ(code_of(store().sync_directory("e")), ErrorCode::kIo);
+  if (has_directories()) {
+    EXPECT_EQ(code_of(store().sync_directory("e")), ErrorCode::kIo);
+  }
 }
 
 TEST_P(StoreConformance, AFileMayOutliveItsStore) {

@@ -54,6 +54,7 @@ class StoreConformance : public testing::TestWithParam<StoreBackend> {
     ASSERT_NE(store_, nullptr);
   }
   Store& store() { return *store_; }
+  bool has_directories() { return store_->capabilities().has_directories; }
   void close() { store_.reset(); }
 
  private:

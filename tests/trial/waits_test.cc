@@ -143,7 +143,7 @@ TEST(Opening, RefusesWhatCannotBeMeant) {
       {{.path = "/x", .timeout_s = -1.0}, "timeout_s is -1"},
       {{.path = "/x", .poll_s = 1e300}, "poll_s"},
       {{.path = "/x", .incomplete_step_window = -1}, "INCOMPLETE_STEP_WAIT_WINDOW is -1"},
-      {{.path = "s3://bucket/prefix"}, "S3"},
+      {{.path = "s3://a/prefix"}, "'a' cannot be a bucket"},
   };
   for (const auto& [options, what] : kRefused) {
     const auto trial = Trial::open(options);

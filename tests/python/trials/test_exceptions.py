@@ -200,7 +200,7 @@ def test_paths_that_are_none(tmp_path):
         create_trial("  ")
     with pytest.raises(MissingCollectionFiles):
         create_trial(str(tmp_path / "nothing"), timeout=0)
-    with pytest.raises(SMDebugNotImplementedError, match="S3"):
-        create_trial("s3://bucket/prefix")
+    with pytest.raises(SMDebugValueError, match="cannot be a bucket"):
+        create_trial("s3://b/prefix")
     with pytest.raises(SMDebugNotImplementedError, match="profiler"):
         create_trial(str(tmp_path), profiler=True)

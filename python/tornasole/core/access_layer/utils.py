@@ -34,7 +34,7 @@ def file_exists(file_path: str) -> bool:
 
 def check_dir_exists(path: str) -> bool:
     """Whether a finished run lives in the directory, so that another must not be written there."""
-    return not path.startswith("s3://") and os.path.exists(path) and has_training_ended(path)
+    return (path.startswith("s3://") or os.path.exists(path)) and has_training_ended(path)
 
 
 def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:

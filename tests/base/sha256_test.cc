@@ -1,8 +1,8 @@
-#include "tools/sha256.h"
+#include "base/sha256.h"
 
 #include <gtest/gtest.h>
 
-namespace tornasole::tools {
+namespace tornasole {
 namespace {
 
 TEST(Sha256, GivesThePublishedDigests) {
@@ -30,5 +30,20 @@ TEST(Sha256, DoesNotDependOnHowTheBytesArePassed) {
   }
 }
 
+// RFC 4231, test cases 1, 2, 3, 6.
+TEST(Sha256, SignsAsPublished) {
+  const struct {
+    Bytes key, message;
+    const char* digest;
+  } cases[] = {
+      {Bytes(20, '\x0b'), "Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+      {"Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+      {Bytes(20, '\xaa'), Bytes(50, '\xdd'), "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+      {Bytes(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First",
+       "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(to_hex(hmac_sha256(c.key, c.message)), c.digest);
+}
+
 }  // namespace
-}  // namespace tornasole::tools
+}  // namespace tornasole

@@ -1,6 +1,6 @@
 #pragma once
 
-// SHA-256 (FIPS 180-4), for naming content; not for secrets.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for naming content and signing requests to object stores.
 
 #include <array>
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 #include "base/bytes.h"
 
-namespace tornasole::tools {
+namespace tornasole {
 
 class Sha256 {
  public:
   void update(ByteView bytes) noexcept;
-  // 64 hex digits. The object is spent afterwards.
+  // 64 hex digits, or the 32 bytes they spell. The object is spent afterwards.
   std::string finish();
+  Bytes finish_bytes();
 
  private:
   void compress(const unsigned char* block) noexcept;
@@ -28,4 +29,10 @@ class Sha256 {
 
 std::string sha256_hex(ByteView bytes);
 
-}  // namespace tornasole::tools
+// 32 bytes.
+Bytes hmac_sha256(ByteView key, ByteView message);
+
+// Two lower-case digits a byte.
+std::string to_hex(ByteView bytes);
+
+}  // namespace tornasole

@@ -1,10 +1,10 @@
-#include "tools/sha256.h"
+#include "base/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-namespace tornasole::tools {
+namespace tornasole {
 namespace {
 
 constexpr std::array<std::uint32_t, 64> kRound = {
@@ -73,20 +73,21 @@ void Sha256::update(ByteView bytes) noexcept {
   }
 }
 
-std::string Sha256::finish() {
+Bytes Sha256::finish_bytes() {
   const std::uint64_t bits = total_bytes_ * 8;
   update(ByteView("\x80", 1));
   while (used_ != 56) update(ByteView("\0", 1));
   std::array<char, 8> length;
   for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(bits >> (56 - 8 * i));
   update({length.data(), length.size()});
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
+  Bytes digest;
   for (const std::uint32_t word : state_) {
-    for (int shift = 28; shift >= 0; shift -= 4) text.push_back(kDigits[(word >> shift) & 15U]);
+    for (int shift = 24; shift >= 0; shift -= 8) digest.push_back(static_cast<char>(word >> shift));
   }
-  return text;
+  return digest;
 }
+
+std::string Sha256::finish() { return to_hex(finish_bytes()); }
 
 std::string sha256_hex(ByteView bytes) {
   Sha256 hash;
@@ -94,4 +95,36 @@ std::string sha256_hex(ByteView bytes) {
   return hash.finish();
 }
 
-}  // namespace tornasole::tools
+Bytes hmac_sha256(ByteView key, ByteView message) {
+  constexpr std::size_t kBlockBytes = 64;
+  Bytes block(key);
+  if (key.size() > kBlockBytes) {
+    Sha256 hash;
+    hash.update(key);
+    block = hash.finish_bytes();
+  }
+  block.resize(kBlockBytes, '\0');
+  const auto digest = [&block](char pad, ByteView text) {
+    Bytes padded = block;
+    for (char& byte : padded) byte = static_cast<char>(byte ^ pad);
+    Sha256 hash;
+    hash.update(padded);
+    hash.update(text);
+    return hash.finish_bytes();
+  };
+  return digest('\x5c', digest('\x36', message));
+}
+
+std::string to_hex(ByteView bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    text.push_back(kDigits[value >> 4U]);
+    text.push_back(kDigits[value & 15U]);
+  }
+  return text;
+}
+
+}  // namespace tornasole

@@ -1,0 +1,177 @@
+"""S3 end to end: the conformance suite of stores, every command, smdebug on the same bucket; on the fake server and on
+versitygw.
+
+    s3_servers_test.py --bin DIR
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from s3_servers import ROOT, VERSITYGW, fake_s3, versitygw
+
+BIN = None
+SMDEBUG = ROOT / ".venvs" / "smdebug" / "bin" / "python"
+
+
+def run(server, *line, **more):
+    return subprocess.run(
+        [str(part) for part in line], env=server.environment(**more), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def train(server, location, log, steps=30, **options):
+    line = [BIN / "survival_train", "--out", location, "--log", log, "--steps", steps]
+    for name, value in options.items():
+        line += ["--" + name.replace("_", "-")] + ([] if value is True else [value])
+    return run(server, *line)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="tornasole-s3-"))
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def tornasole(self, server, *arguments, code=0):
+        done = run(server, BIN / "tornasole", *arguments)
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def conform(self, server, **more):
+        done = run(server, BIN / "s3_conformance", "--gtest_brief=1", **more)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])
+        self.assertRegex(done.stdout, r"PASSED  \] [1-9]\d+ tests")
+
+    def use_every_command(self, server):
+        location = "s3://bucket/runs/a b+c=1%/run"
+        done = train(server, location, self.scratch / "log", tensors=4)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("committed 30 dropped 0", done.stdout)
+        local = self.scratch / "local"
+        self.assertEqual(train(server, local, self.scratch / "log2", tensors=4).returncode, 0)
+        self.assertRegex(self.tornasole(server, "ls", location), r"steps +30 \(0 to 29\)")
+        self.assertIn(location, self.tornasole(server, "ls", "s3://bucket/runs"))
+        self.assertRegex(self.tornasole(server, "verify", location), r"damaged +0\n")
+        self.assertIn("t3", self.tornasole(server, "stats", location))
+        self.tornasole(server, "show", location, "t1")
+        self.tornasole(server, "diff", location, local)
+        self.assertIn("29", self.tornasole(server, "tail", location))
+        self.tornasole(server, "check", location)
+        self.tornasole(server, "export", location, "--output", self.scratch / "all.csv", "--format", "csv")
+        self.assertGreater(len((self.scratch / "all.csv").read_text().splitlines()), 100)
+        again = train(server, location, self.scratch / "log3")
+        self.assertEqual(again.returncode, 5, "a finished run is refused at set-up")
+        self.assertIn("a finished run lives there", again.stdout + again.stderr)
+        return local
+
+
+class FakeServer(Case):
+    def test_a_store_on_it_conforms(self):
+        with fake_s3() as server:
+            self.conform(server)
+
+    def test_also_with_small_pages_and_without_conditions(self):
+        with fake_s3("", "--page", "3", "--no-conditional") as server:
+            # Without conditions two writers of one name are not told apart.
+            self.conform(server, GTEST_FILTER="-*ExclusiveCreation*")
+
+    def test_every_command_reads_it(self):
+        with fake_s3() as server:
+            self.use_every_command(server)
+
+    def test_an_index_object_is_read_once_and_values_in_few_requests(self):
+        with fake_s3() as server:
+            self.assertEqual(train(server, "s3://bucket/run", self.scratch / "log", tensors=20).returncode, 0)
+            server.control("forget", "")
+            self.tornasole(server, "export", "s3://bucket/run", "--output", self.scratch / "x.csv", "--format", "csv")
+            gets = [entry["key"] for entry in server.history() if entry["method"] == "GET" and "list-type" not in entry["query"]]
+            index = [key for key in gets if "/index/" in key]
+            self.assertEqual(len(index), 30)
+            self.assertEqual(len(set(index)), 30)
+            events = [key for key in gets if "/events/" in key]
+            self.assertLessEqual(len(events), 60, "20 values of a step lie side by side: one request, or two")
+
+    def test_a_clock_that_is_off_by_a_day_is_put_right(self):
+        with fake_s3("", "--clock-offset-s", "-86400") as server:
+            done = train(server, "s3://bucket/run", self.scratch / "log")
+            self.assertIn("committed 30 dropped 0", done.stdout, done.stderr)
+
+    def test_what_is_refused_is_said_at_set_up(self):
+        cases = (
+            ("a bucket that is not there", "s3://nobody-made-this/run", {}, "'nobody-made-this' does not exist"),
+            ("a wrong key", "s3://bucket/run", {"AWS_SECRET_ACCESS_KEY": "MARKERwrong"}, "access refused"),
+            ("no key", "s3://bucket/run", {"AWS_ACCESS_KEY_ID": ""}, "no AWS credentials"),
+            ("another host in plain text", "s3://bucket/run", {"AWS_ENDPOINT_URL_S3": "http://192.0.2.1"}, "plain http"),
+            ("no service", "s3://bucket/run", {"AWS_ENDPOINT_URL_S3": "gopher://x"}, "http:// or https://"),
+            ("a bad bucket", "s3://b/run", {}, "cannot be a bucket"),
+        )
+        with fake_s3() as server:
+            for what, location, more, message in cases:
+                with self.subTest(what):
+                    done = run(server, BIN / "tornasole", "ls", location, **more)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertIn(message, done.stdout + done.stderr)
+                    self.assertNotIn("MARKER", done.stdout + done.stderr)
+            self.assertEqual(server.keys(), {})
+
+    def test_a_process_that_never_uses_s3_does_not_map_libcurl(self):
+        with fake_s3() as server:
+            line = ["strace", "-f", "-e", "trace=openat", BIN / "tornasole", "ls", self.scratch]
+            self.assertNotIn("libcurl", run(server, *line).stderr)
+            line[-1] = "s3://bucket/none"
+            self.assertIn("libcurl", run(server, *line).stderr)
+
+
+@unittest.skipUnless(VERSITYGW.exists() or os.environ.get("CI"), "versitygw is missing (make env NAME=s3)")
+class RealServer(Case):
+    def test_a_store_on_it_conforms(self):
+        with versitygw(self.scratch) as server:
+            self.conform(server)
+
+    def test_every_command_reads_it_and_the_bytes_are_those_of_a_directory(self):
+        with versitygw(self.scratch) as server:
+            local = self.use_every_command(server)
+            remote = server.data / "runs" / "a b+c=1%" / "run"
+            for folder in ("events", "index"):
+                names = sorted(path.relative_to(local) for path in (local / folder).rglob("*") if path.is_file())
+                self.assertEqual(len(names), 30)
+                there = sorted(path.relative_to(remote) for path in (remote / folder).rglob("*") if path.is_file())
+                self.assertEqual(names, there)
+
+    @unittest.skipUnless(SMDEBUG.exists() or os.environ.get("CI"), "the environment smdebug is missing")
+    def test_smdebug_reads_what_we_wrote_and_we_read_what_it_wrote(self):
+        checker = ROOT / "tests" / "survival" / "smdebug_check.py"
+        with versitygw(self.scratch) as server:
+            self.assertEqual(train(server, "s3://bucket/ours", self.scratch / "log").returncode, 0)
+            done = run(server, SMDEBUG, checker, server.data / "ours")
+            answer = json.loads(done.stdout.strip().splitlines()[-1])
+            self.assertEqual(answer["problems"], [])
+            self.assertGreater(answer["values"], 30)
+
+            writer = pathlib.Path(__file__).with_name("smdebug_writer.py")
+            done = run(server, SMDEBUG, writer, server.data / "theirs")
+            self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+            expected = json.loads(done.stdout.strip().splitlines()[-1])
+            listed = self.tornasole(server, "ls", "s3://bucket/theirs")
+            self.assertRegex(listed, rf"steps +{expected['steps']} ")
+            shown = json.loads(self.tornasole(server, "stats", "s3://bucket/theirs", "--json"))
+            self.assertIn(f"{expected['last_mean']:.6g}"[:6], json.dumps(shown))
+
+
+def main():
+    global BIN
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True)
+    arguments, rest = parser.parse_known_args()
+    BIN = pathlib.Path(arguments.bin).resolve()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
