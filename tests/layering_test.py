@@ -30,7 +30,7 @@ TABLE = {
     "rules": {"config", "pattern", "reduce", "format", "store", "trial"},
     "inprocess": {"capture", "trial", "rules"},
     "report": {"rules"},
-    "tools": {"format", "store", "reduce", "pattern", "trial", "capture"},
+    "tools": {"format", "store", "reduce", "pattern", "tensorboard", "trial", "capture"},
     "cli": {"config", "pattern", "plan", "reduce", "trial", "rules", "report", "tools"},
     "server": {"config", "pattern", "plan", "reduce", "trial", "rules", "report", "tools"},
 }

@@ -91,6 +91,8 @@ class HostileNames(ProgramTest):
         yield ["diff", trial, trial, "--html", os.path.join(out, "diff.html")]
         yield ["diff", trial, self.other, "--all"]
         yield ["export", trial, "-o", os.path.join(out, "values.csv")]
+        yield ["export", trial, "-o", os.path.join(out, "boards\x1b[31m"), "--format", "tensorboard", "--findings"]
+        yield ["import", os.path.join(out, "boards\x1b[31m"), "-o", os.path.join(out, "imported\x1b[31m")]
         yield ["show", trial, "loss", "--worker", "\x1b[31m"]
         yield ["nonsense\x1b[31m"]
 
