@@ -112,7 +112,7 @@ class HostileNames(ProgramTest):
                     self.assertIn(code, (0, 1, 2, 3, 10), output)
                     self.check_bytes(arguments, output)
                     self.check_bytes(arguments, self.on_terminal(*arguments, "--json")[1])
-            for name in os.listdir(out):
+            for name in (entry.name for entry in os.scandir(out) if entry.is_file()):
                 with open(os.path.join(out, name), "rb") as file:
                     content = file.read()
                 if name.endswith((".svg", ".html")):  # values.csv is data: it holds the names as they are
