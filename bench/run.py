@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -322,6 +323,47 @@ class Runner:
                 self.add(f"{name}, {row['model']}", f"{row['training_thread_us']:+.3g} us", f"{row['bare_us']:.3g} us",
                          f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
 
+    def tensorboard(self, name):
+        """Histograms of weights and gradients at every step: what each writer adds to a step of the training."""
+        kinds = {"tornasole": "bench", "smdebug": "bench", "summary_writer": "tensorboard"}
+        answers = {kind: [] for kind in kinds}
+        for kind, environment in kinds.items():
+            python = ROOT / f".venvs/{environment}/bin/python"
+            for _ in range(self.options.repeats if python.exists() else 0):
+                answer = self.run(python, HERE / "tensorboard_bench.py", kind)
+                if answer is not None:
+                    answers[kind].append(answer["extra_us"])
+        if not all(answers.values()):
+            self.notes.append(f"{name}: make env NAME=bench and NAME=tensorboard make what it needs")
+            return
+        extra = {kind: statistics.median(found) for kind, found in answers.items()}
+        for peer, target in (("smdebug", 10), ("summary_writer", 5)):
+            ratio = extra[peer] / extra["tornasole"]
+            self.add(f"{name} a step, beside {peer.replace('_', ' ')}", f"{extra['tornasole']:.3g} us",
+                     f"{extra[peer]:.3g} us", f"{ratio:.1f} x", f"{target} x", ratio >= target)
+
+    def tensorboard_export(self, name):
+        """A trial of 1 GiB as TensorBoard's files."""
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.options.out) as directory:
+            made = subprocess.run([self.options.bin / "make_trial", "values", "64", "16", str(MIB // 4), "1",
+                                   directory + "/trial"], capture_output=True, text=True, env=self.environment)
+            if made.returncode:
+                self.notes.append(f"{name}: {made.stderr.strip()[-300:]}")
+                return
+            seconds = []
+            for turn in range(self.options.repeats):
+                begin = time.perf_counter()
+                done = subprocess.run([self.options.bin / "tornasole", "export", directory + "/trial", "--format",
+                                       "tensorboard", "-o", f"{directory}/boards-{turn}"], capture_output=True,
+                                      text=True, env=self.environment)
+                seconds.append(time.perf_counter() - begin)
+                if done.returncode:
+                    self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
+                    return
+            rate = 1024 * MIB / statistics.median(seconds) / 1e6
+            self.add(name, f"{rate:.0f} MB/s", "-", "-", "500 MB/s", rate >= 500)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -345,6 +387,8 @@ class Runner:
         yield "rules:", self.rules
         yield "rules inside a training", self.rules_inside
         yield "PyTorch", self.torch
+        yield "tensorboard:", self.tensorboard
+        yield "tensorboard: export of 1 GiB", self.tensorboard_export
 
 
 def shown_time(seconds):
