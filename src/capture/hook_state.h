@@ -106,6 +106,7 @@ class HookState {
 
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
+  void save_ready(std::string_view bytes, bool is_graph) noexcept;
   void dump_flight_recorder() noexcept;
   std::vector<std::string> non_finite_tensors();
   void log(LogLevel level, std::string_view message) noexcept { health_->log(level, message); }

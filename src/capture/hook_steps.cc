@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kMaxPendingScalars = 200'000;
 constexpr std::size_t kMaxPendingTensors = 10'000;
-constexpr auto kCopiesWait = std::chrono::seconds(11);  // longer than any copy may take
+constexpr std::size_t kMaxReadyBytes = std::size_t{64} << 20;  // of a graph or summary that is serialized already
+constexpr auto kCopiesWait = std::chrono::seconds(11);         // longer than any copy may take
 
 }  // namespace
 
@@ -370,6 +371,20 @@ void HookState::save_tensor(std::string_view name, const TensorView& tensor,
           "tensors_full", io_error("{} tensors wait for a step to begin; '{}' and later ones are lost", tensors_.size(),
                                    printable(name)));
     }
+  });
+}
+
+void HookState::save_ready(std::string_view bytes, bool is_graph) noexcept {
+  guarded(is_graph ? "save_graph" : "save_summary", [&] {
+    if (!is_writer_ || !writer_ || !config_.tensorboard_dir || bytes.empty()) return;
+    if (bytes.size() > kMaxReadyBytes) {
+      health_->value_dropped("tensorboard", io_error("a {} of {} bytes is not shown; at most {} are",
+                                                     is_graph ? "graph" : "summary", bytes.size(), kMaxReadyBytes));
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    const StepId id{serial_, std::max<std::int64_t>(0, global_step_), mode_, 0};
+    writer_->push(ReadySummaryJob{id, clock_->wall_seconds(), Bytes(bytes), is_graph}, bytes.size());
   });
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "capture/buffer_pool.h"
 #include "format/collections_file.h"
 #include "format/run_files.h"
@@ -85,6 +86,13 @@ struct StepEndJob {
 struct StepDropJob {
   std::uint64_t serial = 0;
 };
+// A graph or summary for TensorBoard that is serialized already, of the step it was given at.
+struct ReadySummaryJob {
+  StepId id = {};
+  double wall_time = 0;
+  Bytes content = {};
+  bool is_graph = false;
+};
 struct ModelJob {
   std::string text = {};
 };
@@ -100,6 +108,6 @@ struct FlushJob {
 };
 
 using Job = std::variant<ValueJob, StreamJob, PieceJob, ShapeJob, ChunkDoneJob, StepStartJob, StepEndJob, StepDropJob,
-                         ModelJob, FlushJob, CloseJob>;
+                         ReadySummaryJob, ModelJob, FlushJob, CloseJob>;
 
 }  // namespace tornasole::capture

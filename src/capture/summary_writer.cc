@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/errors.h"
 #include "base/process.h"
@@ -57,6 +58,33 @@ void SummaryWriter::begin(const StepId& id) noexcept {
   drop();
   step_ = id.global_step;
   summaries_.emplace(id.mode, id.global_step);
+  write_ready();
+}
+
+void SummaryWriter::add_ready(ReadySummaryJob job) noexcept {
+  if (root_.empty()) return;
+  guarded([&]() -> Status {
+    ready_.push_back(std::move(job));
+    return {};
+  });
+  if (summaries_) write_ready();
+}
+
+void SummaryWriter::write_ready() noexcept {
+  guarded([&]() -> Status {
+    for (const ReadySummaryJob& job : std::exchange(ready_, {})) {
+      summaries_->add(job.wall_time,
+                      job.is_graph ? tensorboard::encode_graph(job.wall_time, job.content)
+                                   : tensorboard::encode_summary({job.wall_time, job.id.global_step}, job.content));
+    }
+    return flush_if_large();
+  });
+}
+
+void SummaryWriter::finish() noexcept {
+  if (ready_.empty()) return;
+  begin(ready_.back().id);
+  publish();
 }
 
 void SummaryWriter::drop() noexcept {

@@ -33,7 +33,10 @@ class SummaryWriter {
   void add_piece(std::string_view piece) noexcept;
   void cut_stream() noexcept { stream_.reset(); }
   bool is_streaming() const noexcept { return stream_.has_value(); }
+  // Kept until a step begins, whose file it goes into, or until the end.
+  void add_ready(ReadySummaryJob job) noexcept;
   void drop() noexcept;
+  void finish() noexcept;
   void publish() noexcept;
 
  private:
@@ -45,6 +48,7 @@ class SummaryWriter {
   Status try_add(const ValueJob& value);
   Status add_histogram(const std::string& tag, double wall_time, const reduce::Histogram& histogram);
   Status try_add_piece(std::string_view piece);
+  void write_ready() noexcept;
   Status find_place();
   Status flush_if_large();
   void lose(std::int64_t count, const Error& why) noexcept;
@@ -60,6 +64,7 @@ class SummaryWriter {
   tensorboard::SummaryPlace place_;
   std::optional<tensorboard::StepSummaries> summaries_;
   std::optional<Stream> stream_;
+  std::vector<ReadySummaryJob> ready_;
   std::vector<std::uint64_t> aligned_;
 };
 

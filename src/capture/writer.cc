@@ -345,6 +345,8 @@ Status Writer::remove_oldest() {
   return {};
 }
 
+void Writer::handle_job(ReadySummaryJob& job) { summaries_.add_ready(std::move(job)); }
+
 void Writer::handle_job(ModelJob& job) {
   model_text_ = std::move(job.text);
   if (!run_.has_begun()) return;
@@ -368,6 +370,7 @@ void Writer::handle_job(CloseJob& job) {
     current_.reset();
   }
   metrics_.close();
+  if (run_.has_begun()) summaries_.finish();
   if (job.is_superseded) {
     run_.release();
     return;

@@ -79,6 +79,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void handle_job(StepStartJob& job);
   void handle_job(StepEndJob& job);
   void handle_job(StepDropJob& job);
+  void handle_job(ReadySummaryJob& job);
   void handle_job(ModelJob& job);
   void handle_job(FlushJob& job);
   void handle_job(CloseJob& job);

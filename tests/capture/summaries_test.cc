@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "store/memory/memory_store.h"
 #include "support/faulty_store.h"
 #include "tensorboard/summary_decode.h"
+#include "tensorboard/summary_file.h"
 
 namespace tornasole::capture {
 namespace {
@@ -281,6 +283,33 @@ TEST(Summaries, AStepThatIsLostHasNone) {
   for (const std::int64_t step : shown) EXPECT_TRUE(read_steps(store).contains(step));
 }
 
+TEST(Summaries, GraphsAndReadySummariesGoIntoTheNextFile) {
+  store::MemoryStore store;
+  HookOptions options = quiet();
+  options.save_all = true;
+  const std::string summary("\x0a\x05\x0a\x03old", 7);  // one value, with the tag "old"
+  {
+    auto hook = open_hook(std::move(options), {.store = store.share()});
+    ASSERT_TRUE(hook.ok());
+    hook->save_graph("a graph");
+    hook->begin_step(Mode::kTrain).save("x", ramp(5));
+    hook->begin_step(Mode::kTrain).save("x", ramp(5));
+    hook->save_summary(summary);
+  }
+  std::vector<std::string> found;
+  const auto entries = store.list("tensorboard", true);
+  for (const store::Entry& entry : *entries) {
+    const auto rest = tensorboard::read_file(store, entry.path, [&](const SummaryEvent& event) {
+      if (!event.graph_def.empty()) found.push_back(std::string(event.graph_def));
+      for (const SummaryValue& value : event.values) found.push_back(fmt::format("{} {}", event.step, value.tag));
+      return Status();
+    });
+    EXPECT_TRUE(rest.ok() && *rest == 0) << entry.path;
+  }
+  std::ranges::sort(found);
+  EXPECT_EQ(found, (std::vector<std::string>{"0 all/x", "1 all/x", "1 old", "a graph"}));
+}
+
 TEST(Summaries, WithoutTensorBoardThereIsNothingOfIt) {
   store::MemoryStore store;
   HookOptions options{.out_dir = "/nowhere/run", .save_config = {.save_interval = 1}, .save_all = true};
@@ -289,6 +318,7 @@ TEST(Summaries, WithoutTensorBoardThereIsNothingOfIt) {
     ASSERT_TRUE(hook.ok());
     hook->begin_step(Mode::kTrain).save("x", ramp(5));
     hook->save_scalar("s", 1);
+    hook->save_graph("a graph");
   }
   EXPECT_TRUE(store.list("tensorboard", true)->empty());
 }

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from boards import as_float, fetch, histograms_of, scalars_of, server, wait_for
+from boards import as_float, fetch, histograms_of, runs_below, scalars_of, server, wait_for
 
 import tornasole.pytorch as ts
 
@@ -136,3 +136,44 @@ def test_summaries_that_cannot_be_written_cost_no_step(tmp_path):
     assert len(ts.create_trial(str(tmp_path / "run")).steps()) == STEPS
     (health,) = (tmp_path / "run" / "tornasole").rglob("*health*")
     assert json.loads(pathlib.Path(health).read_text())["dropped_values"]["tensorboard"] > 0
+
+
+def test_a_graph_is_shown_if_asked_for(tmp_path):
+    hook = ts.Hook(tmp_path / "run", export_tensorboard=True, save_config=ts.SaveConfig(save_interval=1),
+                   include_collections=["weights"])
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5))
+    hook.register_module(net)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    random_state = torch.get_rng_state()
+    hook.save_graph(net, torch.randn(2, 4, generator=torch.Generator().manual_seed(1)))
+    assert torch.equal(torch.get_rng_state(), random_state) and net.training
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    net(torch.randn(2, 4)).sum().backward()
+    hook.close()
+    (run,) = runs_below(tmp_path / "run" / "tensorboard").values()
+    operations = {node.op for node in graph_of(run).node}
+    assert any("addmm" in operation or "linear" in operation for operation in operations), operations
+    with server(tmp_path / "run" / "tensorboard", fast=True) as address:
+        end = time.monotonic() + 30
+        while not (shown := fetch(address, "data/plugin/graphs/info")) and time.monotonic() < end:
+            time.sleep(0.2)
+        assert any(info["run_graph"] for info in shown.values())
+
+
+def graph_of(run):
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+    graph = GraphDef()
+    graph.ParseFromString(run.Graph().SerializeToString())
+    return graph
+
+
+def test_a_graph_that_cannot_be_made_is_told_and_costs_nothing(tmp_path):
+    hook = ts.Hook(tmp_path / "run", export_tensorboard=True, save_config=ts.SaveConfig(save_interval=1),
+                   include_collections=["weights"])
+    net = torch.nn.Linear(4, 3)
+    hook.register_module(net)
+    hook.save_graph(net, torch.randn(2, 5))
+    net(torch.randn(2, 4)).sum().backward()
+    hook.close()
+    assert len(ts.create_trial(str(tmp_path / "run")).steps()) == 1
