@@ -381,6 +381,47 @@ class Runner:
                      "-", "-", True)
             self.add(f"{name} close after the last step", shown_time(close), "-", "-", "30 s", close <= 30)
 
+    def tensorboard(self, name):
+        """Histograms of weights and gradients at every step: what each writer adds to a step of the training."""
+        kinds = {"tornasole": "bench", "smdebug": "bench", "summary_writer": "tensorboard"}
+        answers = {kind: [] for kind in kinds}
+        for kind, environment in kinds.items():
+            python = ROOT / f".venvs/{environment}/bin/python"
+            for _ in range(self.options.repeats if python.exists() else 0):
+                answer = self.run(python, HERE / "tensorboard_bench.py", kind)
+                if answer is not None:
+                    answers[kind].append(answer["extra_us"])
+        if not all(answers.values()):
+            self.notes.append(f"{name}: make env NAME=bench and NAME=tensorboard make what it needs")
+            return
+        extra = {kind: statistics.median(found) for kind, found in answers.items()}
+        for peer, target in (("smdebug", 10), ("summary_writer", 5)):
+            ratio = extra[peer] / extra["tornasole"]
+            self.add(f"{name} a step, beside {peer.replace('_', ' ')}", f"{extra['tornasole']:.3g} us",
+                     f"{extra[peer]:.3g} us", f"{ratio:.1f} x", f"{target} x", ratio >= target)
+
+    def tensorboard_export(self, name):
+        """A trial of 1 GiB as TensorBoard's files."""
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.options.out) as directory:
+            made = subprocess.run([self.options.bin / "make_trial", "values", "64", "16", str(MIB // 4), "1",
+                                   directory + "/trial"], capture_output=True, text=True, env=self.environment)
+            if made.returncode:
+                self.notes.append(f"{name}: {made.stderr.strip()[-300:]}")
+                return
+            seconds = []
+            for turn in range(self.options.repeats):
+                begin = time.perf_counter()
+                done = subprocess.run([self.options.bin / "tornasole", "export", directory + "/trial", "--format",
+                                       "tensorboard", "-o", f"{directory}/boards-{turn}"], capture_output=True,
+                                      text=True, env=self.environment)
+                seconds.append(time.perf_counter() - begin)
+                if done.returncode:
+                    self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
+                    return
+            rate = 1024 * MIB / statistics.median(seconds) / 1e6
+            self.add(name, f"{rate:.0f} MB/s", "-", "-", "500 MB/s", rate >= 500)
+
     def all_jobs(self):
         for name, count, size, steps, target, _ in WRITES:
             yield f"write to closed files, {name}", lambda job, c=count, s=size, n=steps, t=target: self.write(
@@ -406,6 +447,8 @@ class Runner:
         yield "PyTorch", self.torch
         yield "libtorch:", self.libtorch
         yield "s3:", self.s3
+        yield "tensorboard:", self.tensorboard
+        yield "tensorboard: export of 1 GiB", self.tensorboard_export
 
 
 def shown_time(seconds):

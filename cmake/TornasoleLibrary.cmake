@@ -5,7 +5,7 @@
 # folders enter as objects, not as archives, since --exclude-libs would hide them too.
 include(CMakePackageConfigHelpers)
 
-set(folders base tensor config pattern plan reduce format store capture trial rules inprocess)
+set(folders base tensor config pattern plan reduce format store tensorboard capture trial rules inprocess)
 set(objects)
 set(libraries)
 foreach(folder ${folders})

@@ -36,6 +36,7 @@ PYTHON_SUITES = {
     "jax": ["tests/python/jax"],
     "tensorflow": ["tests/python/tensorflow", "tests/acceptance/of_tensorflow"],
     "tensorflow-legacy": ["tests/python/tensorflow"],
+    "tensorboard": ["tests/python/tensorboard"],
 }
 # Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
 # pyproject.toml that are on this machine.

@@ -323,6 +323,11 @@ class TORNASOLE_EXPORT Hook {
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
 
+  // For TensorBoard, if it is written: the graph of the model, a serialized GraphDef; and a Summary that is serialized
+  // already, shown at the current step. Each goes into the file of the next step that is saved.
+  void save_graph(std::string_view graph_def) noexcept;
+  void save_summary(std::string_view summary) noexcept;
+
   // Writes what the flight recorder holds, as steps of their own.
   void dump_flight_recorder() noexcept;
   // Tensors of the open step of which a statistic that is saved is NaN or infinite, in the order they came, at most 100

@@ -189,6 +189,10 @@ void bind_steps(nb::class_<PythonHook>& hook) {
            nb::arg("sm_metric") = false, nb::arg("timestamp") = nb::none())
       .def("set_mode", &PythonHook::set_mode)
       .def("prepare", &PythonHook::prepare)
+      .def("save_graph",
+           [](PythonHook& self, nb::bytes graph) { self.hook().save_graph({graph.c_str(), graph.size()}); })
+      .def("save_summary",
+           [](PythonHook& self, nb::bytes summary) { self.hook().save_summary({summary.c_str(), summary.size()}); })
       .def("dump_flight_recorder", [](PythonHook& self) { self.hook().dump_flight_recorder(); })
       .def("close", &PythonHook::close)
       .def("fail", &PythonHook::fail, nb::arg("reason"))

@@ -177,6 +177,8 @@ void Hook::set_facts(const StepFacts& facts) noexcept { state_->set_facts(facts)
 void Hook::add_listener(std::shared_ptr<StepListener> listener) { state_->listeners().add(std::move(listener)); }
 void Hook::on_publish(std::function<void()> listener) { state_->on_publish(std::move(listener)); }
 void Hook::log(LogLevel level, std::string_view message) const noexcept { state_->log(level, message); }
+void Hook::save_graph(std::string_view graph_def) noexcept { state_->save_ready(graph_def, /*is_graph=*/true); }
+void Hook::save_summary(std::string_view summary) noexcept { state_->save_ready(summary, /*is_graph=*/false); }
 void Hook::dump_flight_recorder() noexcept { state_->dump_flight_recorder(); }
 
 // ---- collections

@@ -14,6 +14,7 @@
 #include "format/paths.h"
 #include "format/record.h"
 #include "reduce/reduce.h"
+#include "tensorboard/summary_tag.h"
 
 namespace tornasole::capture {
 namespace {
@@ -44,6 +45,13 @@ std::string_view as_bytes(const Buffer& buffer, std::size_t offset, std::size_t 
 bool is_reserved(std::string_view name) {
   return name.find("smdebug/reductions") != std::string_view::npos ||
          name.find("tornasole/reductions") != std::string_view::npos;
+}
+
+// Whether its elements are numbers with an order, which a histogram and a scalar need.
+bool has_summary(const TensorView& tensor) {
+  const DType dtype = tensor.dtype();
+  return dtype != DType::kString && dtype != DType::kComplex64 && dtype != DType::kComplex128 &&
+         tensor.size_bytes() > 0;
 }
 
 }  // namespace
@@ -195,6 +203,26 @@ const std::string* HookState::reduction_name_locked(NameInfo& info, Reduction re
   return name;
 }
 
+SummaryOrder HookState::summary_locked(NameInfo& info, const plan::SaveOrder& order, const TensorView& tensor) {
+  SummaryOrder summary;
+  if (!has_summary(tensor)) return summary;
+  if (order.is_scalar && tensor.element_count() == 1) {
+    if (info.scalar_tag == nullptr) info.scalar_tag = keep_name_locked(tensorboard::clean_tag(*info.name));
+    summary.scalar_tag = info.scalar_tag;
+  }
+  const std::string& collection = order.histogram_collection;
+  if (collection.empty() || tensor.dtype() == DType::kBool) return summary;
+  const auto known =
+      std::ranges::find(info.histogram_tags, collection, &decltype(info.histogram_tags)::value_type::first);
+  if (known != info.histogram_tags.end()) {
+    summary.histogram_tag = known->second;
+  } else {
+    summary.histogram_tag = keep_name_locked(tensorboard::clean_tag(fmt::format("{}/{}", collection, *info.name)));
+    info.histogram_tags.emplace_back(collection, summary.histogram_tag);
+  }
+  return summary;
+}
+
 HookState::Work HookState::make_work_locked(NameInfo& info, const plan::CollectionBits& due, const TensorView& tensor) {
   Work work{.serial = step_.id.serial, .name = info.name};
   const plan::SaveOrder& order = plan_->order(info.id, due);
@@ -205,6 +233,7 @@ HookState::Work HookState::make_work_locked(NameInfo& info, const plan::Collecti
   for (const Reduction reduction : order.reductions) {
     work.reductions.emplace_back(reduction, reduction_name_locked(info, reduction));
   }
+  if (config_.tensorboard_dir) work.summary = summary_locked(info, order, tensor);
   const std::int64_t bytes = std::max<std::int64_t>(tensor.size_bytes(), 0);
   for (const int position : order.collections) {
     Saved& saved = saved_by_position_[static_cast<std::size_t>(position)];
@@ -323,7 +352,14 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
       step_.metrics.push_back({*work.name, step_.id.mode, mean, work.wall_time, step_.id.mode_step});
     }
   }
-  if (work.save_raw) write_raw(lock, work, tensor);
+  if (work.save_raw) {
+    write_raw(lock, work, tensor);
+  } else if (work.summary.histogram_tag != nullptr) {
+    // The writer counts, so the elements go to it although they are not stored.
+    Work alone{.serial = work.serial, .name = work.name, .summary = work.summary, .wall_time = work.wall_time};
+    alone.summary.is_alone = true;
+    push_copy(lock, alone, tensor);
+  }
 }
 
 void HookState::note_non_finite_locked(const Work& work, const reduce::Reduced& reduced) {
@@ -365,9 +401,10 @@ void HookState::write_raw(std::unique_lock<std::mutex>& lock, const Work& work, 
 void HookState::push_copy(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
   const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
   if (bytes == 0) return;
-  if (!spend_locked(work.serial, *work.name, tensor.dtype(), tensor.shape(), bytes)) return;
+  if (!work.summary.is_alone && !spend_locked(work.serial, *work.name, tensor.dtype(), tensor.shape(), bytes)) return;
+  if (step_.is_lost || step_.id.serial != work.serial) return;
   if (bytes <= kSmallBytes) {
-    push_small_locked(work.serial, work.name, tensor, work.wall_time);
+    push_small_locked(work.serial, work.name, tensor, work.wall_time, work.summary);
     return;
   }
   if (config_.dry_run) return;
@@ -387,25 +424,46 @@ void HookState::push_copy(std::unique_lock<std::mutex>& lock, const Work& work, 
     if (is_taken) {
       copy_elements(tensor, buffer.data());
       const std::string_view content = as_bytes(buffer, 0, bytes);
-      writer_->push(
-          ValueJob{
-              work.serial, work.name, tensor.dtype(), tensor.shape(), work.wall_time, content, std::move(buffer), {}},
-          bytes);
+      writer_->push(ValueJob{work.serial,
+                             work.name,
+                             tensor.dtype(),
+                             tensor.shape(),
+                             work.wall_time,
+                             content,
+                             std::move(buffer),
+                             {},
+                             work.summary},
+                    bytes);
     }
   }
   note_wait_locked(work.serial, waited_ns);
-  if (!is_taken) lose_step_locked(work.serial, "queue_full", queue_full_error(work, bytes));
+  if (!is_taken) lose_unqueued_locked(work.serial, work.summary, *work.name, bytes);
 }
 
-Error HookState::queue_full_error(const Work& work, std::size_t bytes) const {
+Error HookState::queue_full_error(const std::string& name, std::uint64_t bytes) const {
   return io_error("no room for '{}' ({} bytes) in the queue of {} bytes: the store {} is too slow for what is saved",
-                  *work.name, bytes, config_.queue_bytes, writer_->store().description());
+                  name, bytes, config_.queue_bytes, writer_->store().description());
+}
+
+void HookState::lose_unqueued_locked(std::uint64_t serial, const SummaryOrder& summary, const std::string& name,
+                                     std::uint64_t bytes) {
+  if (summary.is_alone) {
+    health_->value_dropped("tensorboard", queue_full_error(name, bytes));
+  } else {
+    lose_step_locked(serial, "queue_full", queue_full_error(name, bytes));
+  }
 }
 
 // A value larger than the queue goes through it in pieces, so that the writer never reads the caller's memory.
 void HookState::push_stream(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
   const auto bytes = static_cast<std::uint64_t>(tensor.size_bytes());
   if (!tensor.is_contiguous()) {
+    if (work.summary.is_alone) {
+      health_->value_dropped("tensorboard", io_error("'{}' ({} bytes) has no histogram: it is larger than queue_bytes "
+                                                     "and not contiguous",
+                                                     *work.name, bytes));
+      return;
+    }
     lose_value_locked(work, tensor, "too_large", "it is larger than queue_bytes and not contiguous");
     return;
   }
@@ -414,7 +472,8 @@ void HookState::push_stream(std::unique_lock<std::mutex>& lock, const Work& work
   bool is_cut = false;
   {
     const WithoutLock unlocked(this, &lock);
-    writer_->push(StreamJob{work.serial, stream, work.name, tensor.dtype(), tensor.shape(), work.wall_time, bytes});
+    writer_->push(
+        StreamJob{work.serial, stream, work.name, tensor.dtype(), tensor.shape(), work.wall_time, bytes, work.summary});
     const std::int64_t start = clock_->monotonic_ns();
     for (std::uint64_t done = 0; done < bytes && !is_cut;) {
       const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, bytes - done));
@@ -430,11 +489,11 @@ void HookState::push_stream(std::unique_lock<std::mutex>& lock, const Work& work
     }
   }
   note_wait_locked(work.serial, total_wait_ns);
-  if (is_cut) lose_step_locked(work.serial, "queue_full", queue_full_error(work, bytes));
+  if (is_cut) lose_unqueued_locked(work.serial, work.summary, *work.name, bytes);
 }
 
 void HookState::push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor,
-                                  double wall_time) {
+                                  double wall_time, SummaryOrder summary) {
   if (config_.dry_run || step_.is_lost || step_.id.serial != serial) return;
   const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
   // The job counts as much as the value, so that a flood of tiny ones meets the limit too.
@@ -446,9 +505,7 @@ void HookState::push_small_locked(std::uint64_t serial, const std::string* name,
     chunk_ = writer_->queue().take_buffer(std::max(capacity, charge), wait_limits_locked(serial), &waited_ns);
     note_wait_locked(serial, waited_ns);
     if (!chunk_) {
-      lose_step_locked(serial, "queue_full",
-                       io_error("no room for '{}' in the queue of {} bytes: the store {} is too slow for what is saved",
-                                *name, config_.queue_bytes, writer_->store().description()));
+      lose_unqueued_locked(serial, summary, *name, bytes);
       return;
     }
   }
@@ -456,7 +513,7 @@ void HookState::push_small_locked(std::uint64_t serial, const std::string* name,
   const std::string_view content = as_bytes(chunk_, chunk_used_, bytes);
   // Aligned for nobody but the copy: the elements are only ever moved as bytes.
   chunk_used_ += charge;
-  writer_->push(ValueJob{serial, name, tensor.dtype(), tensor.shape(), wall_time, content, {}, {}}, bytes);
+  writer_->push(ValueJob{serial, name, tensor.dtype(), tensor.shape(), wall_time, content, {}, {}, summary}, bytes);
 }
 
 void HookState::finish_chunk_locked() {
@@ -481,11 +538,11 @@ void HookState::push_texts_locked(const Work& work, const TensorView& tensor) {
     note_wait_locked(work.serial, waited_ns);
     if (!charge) {
       lose_step_locked(work.serial, "queue_full",
-                       queue_full_error(work, static_cast<std::size_t>(tensor.size_bytes())));
+                       queue_full_error(*work.name, static_cast<std::uint64_t>(tensor.size_bytes())));
       return;
     }
   }
-  ValueJob job{work.serial, work.name, DType::kString, tensor.shape(), work.wall_time, {}, std::move(charge), {}};
+  ValueJob job{work.serial, work.name, DType::kString, tensor.shape(), work.wall_time, {}, std::move(charge), {}, {}};
   job.texts.reserve(tensor.texts().size());
   for (const std::string_view text : tensor.texts()) job.texts.push_back(replace_bad_utf8(text));
   writer_->push(std::move(job), static_cast<std::size_t>(tensor.size_bytes()));

@@ -34,6 +34,10 @@ Status check_supported(const config::Config& config) {
         "rules: a configuration cannot start rules inside the training; allowed: InProcessRules::start in C++, "
         "Hook(rules=[...]) in Python");
   }
+  if (config.tensorboard_dir && config.tensorboard_dir->starts_with("s3://") && !config.dry_run) {
+    return unsupported_error("tensorboard_dir '{}': object stores cannot be written to yet; give a local directory",
+                             *config.tensorboard_dir);
+  }
   return {};
 }
 
@@ -100,9 +104,6 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   auto health = std::make_shared<Health>(Health::Options{
       .log = std::move(sink), .log_level = config.log_level, .is_strict = config.strict && config.abort_if_strict});
   for (const std::string& warning : config.warnings) health->log(LogLevel::kWarning, warning);
-  if (config.tensorboard_dir) {
-    health->log(LogLevel::kWarning, "TensorBoard output is not available yet: export_tensorboard is ignored");
-  }
   if (config.spool_dir) {
     health->log(LogLevel::kWarning, "spool_dir is not available yet and is ignored: objects wait in memory");
   }

@@ -107,6 +107,7 @@ class HookState {
 
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
+  void save_ready(std::string_view bytes, bool is_graph) noexcept;
   void dump_flight_recorder() noexcept;
   std::vector<std::string> non_finite_tensors();
   void log(LogLevel level, std::string_view message) noexcept { health_->log(level, message); }
@@ -153,6 +154,8 @@ class HookState {
     bool is_bad = false;
     bool is_seen_due = false;  // offered at a step at which something was due
     std::vector<std::pair<Reduction, const std::string*>> reduction_names = {};
+    std::vector<std::pair<std::string, const std::string*>> histogram_tags = {};  // by collection
+    const std::string* scalar_tag = nullptr;
     std::vector<NameInfo*> derived = {};  // by position in statistics_; null until it is first wanted
   };
   // The inputs or outputs of a module: <stem>0, <stem>1, ... in the order in which they come in a step.
@@ -180,8 +183,11 @@ class HookState {
     bool save_shape = false;
     bool is_metric = false;
     std::vector<std::pair<Reduction, const std::string*>> reductions = {};
+    SummaryOrder summary = {};
     double wall_time = 0;
-    bool is_empty() const noexcept { return !save_raw && !save_shape && reductions.empty(); }
+    bool is_empty() const noexcept {
+      return !save_raw && !save_shape && reductions.empty() && summary.histogram_tag == nullptr;
+    }
   };
   struct Held {
     NameInfo* info = nullptr;
@@ -191,6 +197,7 @@ class HookState {
   };
   struct PendingScalar {
     const std::string* name = nullptr;
+    const std::string* tag = nullptr;
     double value = 0;
     double timestamp = 0;
     Mode mode = Mode::kGlobal;
@@ -260,7 +267,8 @@ class HookState {
   void write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void note_non_finite_locked(const Work& work, const reduce::Reduced& reduced);
   void write_raw(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
-  void push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor, double wall_time);
+  void push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor, double wall_time,
+                         SummaryOrder summary = {});
   void push_copy(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void push_stream(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void push_texts_locked(const Work& work, const TensorView& tensor);
@@ -271,9 +279,13 @@ class HookState {
   void lose_value_locked(const Work& work, const TensorView& tensor, std::string_view cause, std::string_view what);
   void finish_chunk_locked();
   void note_wait_locked(std::uint64_t serial, std::int64_t waited_ns);
-  Error queue_full_error(const Work& work, std::size_t bytes) const;
+  Error queue_full_error(const std::string& name, std::uint64_t bytes) const;
+  // No room for the elements: that costs the step, unless they were for TensorBoard alone.
+  void lose_unqueued_locked(std::uint64_t serial, const SummaryOrder& summary, const std::string& name,
+                            std::uint64_t bytes);
   JobQueue::WaitLimits wait_limits_locked(std::uint64_t serial) const;
   const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
+  SummaryOrder summary_locked(NameInfo& info, const plan::SaveOrder& order, const TensorView& tensor);
 
   // hook_derived.cc
   bool keeps_before(Mode mode, std::int64_t next_due, std::int64_t mode_step) const noexcept;
@@ -335,7 +347,11 @@ class HookState {
   std::array<std::int64_t, 4> next_due_{};  // by mode_index: nothing is due before this mode step
   std::unordered_map<std::string, NameInfo, NameHash, std::equal_to<>> infos_;     // by the name as it was given
   std::unordered_map<std::string, Numbered, NameHash, std::equal_to<>> numbered_;  // by stem
-  std::unordered_map<std::string, const std::string*, NameHash, std::equal_to<>> scalar_names_;
+  struct ScalarName {
+    const std::string* name = nullptr;
+    const std::string* tag = nullptr;  // null without TensorBoard
+  };
+  std::unordered_map<std::string, ScalarName, NameHash, std::equal_to<>> scalar_names_;
   std::set<const std::string*> warned_names_;  // told once that not everything of them could be saved
   std::deque<std::string> own_names_;          // in a dry run there is no writer to keep them
 

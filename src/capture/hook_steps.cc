@@ -10,13 +10,15 @@
 #include "capture/hook_guard.h"
 #include "capture/hook_state.h"
 #include "reduce/reduce.h"
+#include "tensorboard/summary_tag.h"
 
 namespace tornasole::capture {
 namespace {
 
 constexpr std::size_t kMaxPendingScalars = 200'000;
 constexpr std::size_t kMaxPendingTensors = 10'000;
-constexpr auto kCopiesWait = std::chrono::seconds(11);  // longer than any copy may take
+constexpr std::size_t kMaxReadyBytes = std::size_t{64} << 20;  // of a graph or summary that is serialized already
+constexpr auto kCopiesWait = std::chrono::seconds(11);         // longer than any copy may take
 
 }  // namespace
 
@@ -265,6 +267,8 @@ void HookState::write_held_locked(std::unique_lock<std::mutex>& lock) {
     std::erase_if(work.reductions, [&](const auto& pair) {
       return std::find(before.reductions.begin(), before.reductions.end(), pair) != before.reductions.end();
     });
+    if (before.summary.histogram_tag != nullptr) work.summary.histogram_tag = nullptr;
+    if (before.summary.scalar_tag != nullptr) work.summary.scalar_tag = nullptr;
     if (!work.is_empty()) write_work(lock, work, view);
     // Those of a tensor that was due are written already.
     if (!is_derived_source_locked(*held.info, step_.due)) derive(lock, *held.info, view, both, held.wall_time);
@@ -282,7 +286,7 @@ void HookState::save_scalar(std::string_view name, double value, const ScalarOpt
       return;
     }
     const auto known = scalar_names_.find(name);
-    const std::string* stored = nullptr;
+    ScalarName stored;
     if (known != scalar_names_.end()) {
       stored = known->second;
     } else {
@@ -291,11 +295,13 @@ void HookState::save_scalar(std::string_view name, double value, const ScalarOpt
         health_->value_dropped("bad_name", invalid_error("a scalar's name is empty or longer than 64 KiB"));
         return;
       }
-      stored = keep_name_locked(full);
+      stored.name = keep_name_locked(full);
+      if (config_.tensorboard_dir) stored.tag = keep_name_locked(tensorboard::clean_tag(full));
       scalar_names_.emplace(std::string(name), stored);
       collections_.get("scalars").tensor_names.insert(full);
     }
-    scalars_.push_back({stored, value, options.timestamp.value_or(clock_->wall_seconds()), mode_, options.sm_metric});
+    scalars_.push_back(
+        {stored.name, stored.tag, value, options.timestamp.value_or(clock_->wall_seconds()), mode_, options.sm_metric});
   });
 }
 
@@ -306,7 +312,8 @@ void HookState::flush_scalars_locked() {
   for (; done < scalars_.size(); ++done) {
     const PendingScalar& scalar = scalars_[done];
     if (!spend_locked(step_.id.serial, *scalar.name, DType::kFloat64, Shape{1}, sizeof scalar.value)) break;
-    push_small_locked(step_.id.serial, scalar.name, TensorView::of(scalar.value), scalar.timestamp);
+    push_small_locked(step_.id.serial, scalar.name, TensorView::of(scalar.value), scalar.timestamp,
+                      {.scalar_tag = scalar.tag});
     if (step_.is_lost) break;
     if (scalar.is_metric && config_.in_sagemaker) {
       step_.metrics.push_back({*scalar.name, scalar.mode, scalar.value, scalar.timestamp,
@@ -364,6 +371,20 @@ void HookState::save_tensor(std::string_view name, const TensorView& tensor,
           "tensors_full", io_error("{} tensors wait for a step to begin; '{}' and later ones are lost", tensors_.size(),
                                    printable(name)));
     }
+  });
+}
+
+void HookState::save_ready(std::string_view bytes, bool is_graph) noexcept {
+  guarded(is_graph ? "save_graph" : "save_summary", [&] {
+    if (!is_writer_ || !writer_ || !config_.tensorboard_dir || bytes.empty()) return;
+    if (bytes.size() > kMaxReadyBytes) {
+      health_->value_dropped("tensorboard", io_error("a {} of {} bytes is not shown; at most {} are",
+                                                     is_graph ? "graph" : "summary", bytes.size(), kMaxReadyBytes));
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    const StepId id{serial_, std::max<std::int64_t>(0, global_step_), mode_, 0};
+    writer_->push(ReadySummaryJob{id, clock_->wall_seconds(), Bytes(bytes), is_graph}, bytes.size());
   });
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "capture/buffer_pool.h"
 #include "format/collections_file.h"
 #include "format/run_files.h"
@@ -25,6 +26,14 @@ struct StepId {
   std::int64_t mode_step = 0;
 };
 
+// What TensorBoard gets of a tensor. The tags live as long as the hook.
+struct SummaryOrder {
+  const std::string* histogram_tag = nullptr;  // null: no histogram
+  const std::string* scalar_tag = nullptr;     // null: no scalar
+  bool is_alone = false;                       // the elements were sent for this alone and are not stored
+  bool is_empty() const noexcept { return histogram_tag == nullptr && scalar_tag == nullptr; }
+};
+
 // One tensor to be written. The name lives as long as the hook.
 struct ValueJob {
   std::uint64_t serial = 0;
@@ -35,6 +44,7 @@ struct ValueJob {
   std::string_view content = {};  // row-major elements: in `buffer`, in a chunk released later, or in `small`
   Buffer buffer = {};             // keeps `content` alive, if it is not in a chunk
   std::vector<std::string> texts = {};
+  SummaryOrder summary = {};
 };
 // A tensor too large for the queue: its pieces follow, possibly mixed with jobs of other threads.
 struct StreamJob {
@@ -45,6 +55,7 @@ struct StreamJob {
   Shape shape = {};
   double wall_time = 0;
   std::uint64_t content_bytes = 0;
+  SummaryOrder summary = {};
 };
 struct PieceJob {
   std::uint64_t stream = 0;
@@ -75,6 +86,13 @@ struct StepEndJob {
 struct StepDropJob {
   std::uint64_t serial = 0;
 };
+// A graph or summary for TensorBoard that is serialized already, of the step it was given at.
+struct ReadySummaryJob {
+  StepId id = {};
+  double wall_time = 0;
+  Bytes content = {};
+  bool is_graph = false;
+};
 struct ModelJob {
   std::string text = {};
 };
@@ -90,6 +108,6 @@ struct FlushJob {
 };
 
 using Job = std::variant<ValueJob, StreamJob, PieceJob, ShapeJob, ChunkDoneJob, StepStartJob, StepEndJob, StepDropJob,
-                         ModelJob, FlushJob, CloseJob>;
+                         ReadySummaryJob, ModelJob, FlushJob, CloseJob>;
 
 }  // namespace tornasole::capture

@@ -35,6 +35,7 @@ Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store
       queue_(static_cast<std::size_t>(config.queue_bytes), clock),
       run_(store_.get(), clock, identity),
       worker_(identity.worker),
+      summaries_(config_, store_.get(), health_.get()),
       metrics_(config.metrics_dir) {}
 
 Writer::~Writer() {
@@ -172,6 +173,7 @@ void Writer::step_failed(std::string_view cause, const Error& error) {
     return;
   }
   current_->abandon();
+  summaries_.drop();
   const std::int64_t step = current_->id().global_step;
   current_.reset();
   health_->step_dropped(cause, make_error(error.code, error.kind, "step {}: {}", step, error.message));
@@ -189,6 +191,7 @@ void Writer::handle_job(StepStartJob& job) {
     health_->step_dropped("unfinished", io_error("step {} was never ended", current_->id().global_step));
   }
   current_.emplace(store_.get(), job.id, worker_);
+  summaries_.begin(job.id);
   if (const Status begun = ensure_begun(); !begun.ok()) {
     step_failed(is_refused_ ? "refused" : "io", begun.error());
     return;
@@ -197,6 +200,7 @@ void Writer::handle_job(StepStartJob& job) {
   const auto existing = store_->status(format::index_path(job.id.global_step, worker_));
   if (existing.ok()) {
     current_.reset();
+    summaries_.drop();
     health_->step_dropped("already_published",
                           io_error("step {} is already published and is never written again", job.id.global_step));
   }
@@ -204,8 +208,11 @@ void Writer::handle_job(StepStartJob& job) {
 
 void Writer::handle_job(ValueJob& job) {
   if (is_current(job.serial)) {
-    open_first_event_file();
-    if (current_) check_current(current_->add_value(job));
+    if (!job.summary.is_alone) {
+      open_first_event_file();
+      if (current_) check_current(current_->add_value(job));
+    }
+    if (current_) summaries_.add(job);
   }
   if (job.buffer) {
     job.buffer.reset();
@@ -215,20 +222,33 @@ void Writer::handle_job(ValueJob& job) {
 
 void Writer::handle_job(StreamJob& job) {
   if (!is_current(job.serial)) return;  // its pieces are then nobody's
-  open_first_event_file();
-  if (current_) check_current(current_->begin_stream(job));
+  is_stream_stored_ = !job.summary.is_alone;
+  if (is_stream_stored_) {
+    open_first_event_file();
+    if (current_) check_current(current_->begin_stream(job));
+  }
+  if (current_) summaries_.begin_stream(job);
   if (current_) stream_ = job.stream;
 }
 
 void Writer::handle_job(PieceJob& job) {
   if (job.stream == stream_ && current_) {
-    if (job.is_cut) {
+    const std::string_view piece(reinterpret_cast<const char*>(job.buffer.data()), job.is_cut ? 0 : job.bytes);
+    if (job.is_cut) {  // counted by who gave up
       stream_ = 0;
-      current_->abandon();  // counted by who gave up
-      current_.reset();
-    } else {
-      check_current(current_->add_piece({reinterpret_cast<const char*>(job.buffer.data()), job.bytes}));
+      summaries_.cut_stream();
+      if (is_stream_stored_) {
+        current_->abandon();
+        summaries_.drop();
+        current_.reset();
+      }
+    } else if (is_stream_stored_) {
+      check_current(current_->add_piece(piece));
+      if (current_) summaries_.add_piece(piece);
       if (!current_ || !current_->is_streaming()) stream_ = 0;
+    } else {
+      summaries_.add_piece(piece);
+      if (!summaries_.is_streaming()) stream_ = 0;
     }
   }
   job.buffer.reset();
@@ -248,6 +268,7 @@ void Writer::handle_job(StepDropJob& job) {
   if (!is_current(job.serial)) return;
   stream_ = 0;
   current_->abandon();
+  summaries_.drop();
   current_.reset();
 }
 
@@ -264,6 +285,7 @@ void Writer::handle_job(StepEndJob& job) {
       return;
     }
     held_.push_back({std::move(*current_), std::move(job)});
+    summaries_.publish();  // whoever watches need not wait for the disk
     current_.reset();
     if (held_.size() >= kMaxHeld) publish_held();
     return;
@@ -272,6 +294,7 @@ void Writer::handle_job(StepEndJob& job) {
   check_current(published);
   if (!published.ok()) return;
   after_commit(*current_, job);
+  summaries_.publish();
   current_.reset();
 }
 
@@ -342,6 +365,8 @@ Status Writer::remove_oldest() {
   return {};
 }
 
+void Writer::handle_job(ReadySummaryJob& job) { summaries_.add_ready(std::move(job)); }
+
 void Writer::handle_job(ModelJob& job) {
   model_text_ = std::move(job.text);
   if (!run_.has_begun()) return;
@@ -360,10 +385,12 @@ void Writer::handle_job(CloseJob& job) {
   publish_held();
   if (current_) {
     current_->abandon();
+    summaries_.drop();
     health_->step_dropped("unfinished", io_error("step {} was never ended", current_->id().global_step));
     current_.reset();
   }
   metrics_.close();
+  if (run_.has_begun()) summaries_.finish();
   if (job.is_superseded) {
     run_.release();
     return;

@@ -31,6 +31,7 @@
 #include "capture/job_queue.h"
 #include "capture/run_directory.h"
 #include "capture/step_files.h"
+#include "capture/summary_writer.h"
 #include "config/config.h"
 #include "store/store.h"
 
@@ -78,6 +79,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void handle_job(StepStartJob& job);
   void handle_job(StepEndJob& job);
   void handle_job(StepDropJob& job);
+  void handle_job(ReadySummaryJob& job);
   void handle_job(ModelJob& job);
   void handle_job(FlushJob& job);
   void handle_job(CloseJob& job);
@@ -133,7 +135,9 @@ class Writer : public std::enable_shared_from_this<Writer> {
   RunDirectory run_;
   const std::string worker_;
   std::optional<StepFiles> current_;
-  std::uint64_t stream_ = 0;   // the stream that is open in current_, 0 if none
+  SummaryWriter summaries_;   // of the current step
+  std::uint64_t stream_ = 0;  // the stream that is open in current_, 0 if none
+  bool is_stream_stored_ = true;
   std::vector<Job> deferred_;  // jobs that came while a stream was open
   std::vector<Finished> held_;
   std::deque<std::int64_t> published_;  // steps, oldest first; only with keep_steps

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/help_text.h"
+#include "cli/import_command.h"
 #include "cli/rule_commands.h"
 #include "cli/terminal.h"
 
@@ -30,10 +31,11 @@ int main(int argc, char** argv) {
         "Exit codes: 0 sound, 1 something failed, 2 wrong use. Others are told by a command's own --help.\n"
         "Colours and progress are shown on a terminal only; NO_COLOR turns colours off.\n"
         "More on a command: tornasole COMMAND --help");
-    for (const auto add : {add_ls_command, add_show_command, add_stats_command, add_plot_command, add_tail_command,
-                           add_watch_command, add_check_command, add_first_bad_command, add_rule_command,
-                           add_learn_command, add_diff_command, add_dump_command, add_export_command,
-                           add_verify_command, add_repair_command, add_config_command, add_completion_command}) {
+    for (const auto add :
+         {add_ls_command, add_show_command, add_stats_command, add_plot_command, add_tail_command, add_watch_command,
+          add_check_command, add_first_bad_command, add_rule_command, add_learn_command, add_diff_command,
+          add_dump_command, add_export_command, add_import_command, add_verify_command, add_repair_command,
+          add_config_command, add_completion_command}) {
       add(app, &exit_code);
     }
     for (CLI::App* command : app.get_subcommands({})) command->group("Commands");

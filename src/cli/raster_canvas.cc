@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "cli/bitmap_font.h"
 #include "cli/plot_drawing.h"
-#include "cli/png_file.h"
+#include "tools/png_file.h"
 
 namespace tornasole::cli {
 namespace {
@@ -86,7 +86,7 @@ class RasterCanvas : public PlotCanvas {
     }
   }
 
-  const Picture& picture() const noexcept { return picture_; }
+  const tools::Picture& picture() const noexcept { return picture_; }
 
  private:
   static PlotPoint scaled(PlotPoint point) { return {point.x * kScale, point.y * kScale}; }
@@ -143,7 +143,7 @@ class RasterCanvas : public PlotCanvas {
     pixel[2] = mix(pixel[2], colour.blue);
   }
 
-  Picture picture_;
+  tools::Picture picture_;
 };
 
 }  // namespace
@@ -151,7 +151,7 @@ class RasterCanvas : public PlotCanvas {
 std::string png_of(const Plot& plot) {
   RasterCanvas canvas(size_of(plot));
   draw(plot, &canvas);
-  return encode_png(canvas.picture());
+  return tools::encode_png(canvas.picture());
 }
 
 }  // namespace tornasole::cli

@@ -266,21 +266,42 @@ void count_all(const TensorView& tensor, BucketCounter* counter, Totals* totals)
 
 std::span<const double> tensorboard_edges() { return kAllEdges; }
 
-Result<Histogram> tensorboard_histogram(const TensorView& tensor) {
-  TORNASOLE_CHECK(check_real_elements(tensor, "histogram"));
-  BucketCounter counter;
-  Totals totals;
-  count_all(tensor, &counter, &totals);
-  Histogram histogram;
-  histogram.num = static_cast<double>(tensor.element_count());
-  totals.write_to(&histogram);
-  counter.write_to(&histogram);
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  if (tensor.element_count() == 0) histogram.min = histogram.max = kNan;
-  if (histogram.outliers.nan > 0) {
-    histogram.min = histogram.max = histogram.sum = histogram.sum_squares = kNan;
+struct PiecewiseHistogram::State {
+  BucketCounter counter = {};
+  Totals totals = {};
+  std::int64_t elements = 0;
+
+  Status add(const TensorView& piece) {
+    TORNASOLE_CHECK(check_real_elements(piece, "histogram"));
+    count_all(piece, &counter, &totals);
+    elements += piece.element_count();
+    return {};
   }
-  return histogram;
+  Histogram finish() {
+    Histogram histogram;
+    histogram.num = static_cast<double>(elements);
+    totals.write_to(&histogram);
+    counter.write_to(&histogram);
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    if (elements == 0) histogram.min = histogram.max = kNan;
+    if (histogram.outliers.nan > 0) {
+      histogram.min = histogram.max = histogram.sum = histogram.sum_squares = kNan;
+    }
+    return histogram;
+  }
+};
+
+PiecewiseHistogram::PiecewiseHistogram() : state_(std::make_unique<State>()) {}
+PiecewiseHistogram::PiecewiseHistogram(PiecewiseHistogram&&) noexcept = default;
+PiecewiseHistogram& PiecewiseHistogram::operator=(PiecewiseHistogram&&) noexcept = default;
+PiecewiseHistogram::~PiecewiseHistogram() = default;
+Status PiecewiseHistogram::add(const TensorView& piece) { return state_->add(piece); }
+Histogram PiecewiseHistogram::finish() { return state_->finish(); }
+
+Result<Histogram> tensorboard_histogram(const TensorView& tensor) {
+  PiecewiseHistogram histogram;
+  TORNASOLE_CHECK(histogram.add(tensor));
+  return histogram.finish();
 }
 
 }  // namespace tornasole::reduce

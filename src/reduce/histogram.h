@@ -9,6 +9,7 @@
 // kInvalid for complex numbers, strings, and elements without data.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -44,6 +45,21 @@ struct Histogram {
   Outliers outliers = {};
 };
 Result<Histogram> tensorboard_histogram(const TensorView& tensor);
+// The same of a tensor that comes in pieces.
+class PiecewiseHistogram {
+ public:
+  PiecewiseHistogram();
+  PiecewiseHistogram(PiecewiseHistogram&&) noexcept;
+  PiecewiseHistogram& operator=(PiecewiseHistogram&&) noexcept;
+  ~PiecewiseHistogram();
+
+  Status add(const TensorView& piece);
+  Histogram finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 // The 1549 edges: 1e-12 times powers of 1.1 up to 1e20, their negatives, and 0.
 std::span<const double> tensorboard_edges();
 

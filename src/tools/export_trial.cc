@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
+#include "base/bytes.h"
 #include "base/errors.h"
 #include "base/sha256.h"
+#include "format/paths.h"
+#include "format/record.h"
 #include "store/local/local_store.h"
 #include "store/store_path.h"
 #include "tools/absolute_path.h"
@@ -15,15 +20,18 @@
 namespace tornasole::tools {
 namespace {
 
-constexpr std::array<std::pair<ExportFormat, std::string_view>, 5> kFormats = {{{ExportFormat::kCsv, "csv"},
-                                                                                {ExportFormat::kNpy, "npy"},
-                                                                                {ExportFormat::kNpz, "npz"},
-                                                                                {ExportFormat::kArrow, "arrow"},
-                                                                                {ExportFormat::kParquet, "parquet"}}};
+constexpr std::array<std::pair<ExportFormat, std::string_view>, 6> kFormats = {
+    {{ExportFormat::kCsv, "csv"},
+     {ExportFormat::kNpy, "npy"},
+     {ExportFormat::kNpz, "npz"},
+     {ExportFormat::kArrow, "arrow"},
+     {ExportFormat::kParquet, "parquet"},
+     {ExportFormat::kTensorboard, "tensorboard"}}};
 
 Status check_options(const ExportOptions& options) {
   if (options.format == ExportFormat::kParquet) {
-    return unsupported_error("Parquet is written by the Python package; the library writes csv, npy, npz and arrow");
+    return unsupported_error(
+        "Parquet is written by the Python package; the library writes csv, npy, npz, arrow and tensorboard");
   }
   const auto only_for = [&](bool is_set, ExportFormat format, std::string_view what) -> Status {
     if (!is_set || options.format == format) return {};
@@ -32,6 +40,8 @@ Status check_options(const ExportOptions& options) {
   };
   TORNASOLE_CHECK(only_for(!options.statistics.empty(), ExportFormat::kCsv, "a choice of statistics"));
   TORNASOLE_CHECK(only_for(options.compress, ExportFormat::kNpz, "compression"));
+  const bool is_board = options.images || options.append || !options.notes.empty();
+  TORNASOLE_CHECK(only_for(is_board, ExportFormat::kTensorboard, "a picture, a note or an addition"));
   TORNASOLE_CHECK(only_for(options.arrow_binary, ExportFormat::kArrow, "a binary column"));
   if (!options.values && !options.reductions) return invalid_error("neither values nor reductions are to be exported");
   return {};
@@ -54,7 +64,8 @@ Result<ExportTarget> open_target(const ExportOptions& options) {
     if (status.error().code == ErrorCode::kNotFound) return target;
     return status.error();
   }
-  if (options.format == ExportFormat::kNpy) {
+  if (options.format == ExportFormat::kTensorboard && options.append && status->is_directory) return target;
+  if (options.format == ExportFormat::kNpy || options.format == ExportFormat::kTensorboard) {
     const auto entries = target.directory->list(target.name, /*recursive=*/false);
     if (status->is_directory && entries.ok() && entries->empty()) return target;
     return invalid_error("{} exists and is no empty directory; choose another name", path);
@@ -65,21 +76,53 @@ Result<ExportTarget> open_target(const ExportOptions& options) {
 }
 
 Result<std::unique_ptr<ExportWriter>> make_writer(const ExportTarget& target, const ExportOptions& options,
-                                                  ExportReport* report) {
+                                                  bool has_many_workers, ExportReport* report) {
   switch (options.format) {
     case ExportFormat::kCsv: return make_csv_writer(target, options, report);
     case ExportFormat::kNpy: return make_npy_writer(target, report);
     case ExportFormat::kNpz: return make_npz_writer(target, options, report);
     case ExportFormat::kArrow: return make_arrow_writer(target, options, report);
+    case ExportFormat::kTensorboard: return make_tensorboard_writer(target, options, has_many_workers, report);
     case ExportFormat::kParquet: break;
   }
   return unsupported_error("no such format");
 }
 
+// When the steps of a trial were saved: the time of the first value in each event file, which is all that is read of
+// it.
+class StepTimes {
+ public:
+  explicit StepTimes(std::unique_ptr<store::Store> store) : store_(std::move(store)) {}
+
+  double of(const SweptValue& value) {
+    if (value.global_step.number == step_ && value.worker == worker_) return time_;
+    step_ = value.global_step.number;
+    worker_ = value.worker;
+    const auto head = store_->read(format::event_path(step_, format::encode_worker(worker_)), 0, kHeadBytes);
+    // The time is the first field of an event; one that has none keeps that of the step before.
+    constexpr char kTimeField = 9;
+    if (head.ok() && head->size() == kHeadBytes && (*head)[format::kRecordHeaderBytes] == kTimeField) {
+      const double time = std::bit_cast<double>(load_u64(head->data() + format::kRecordHeaderBytes + 1));
+      if (std::isfinite(time)) time_ = time;
+    }
+    return time_;
+  }
+
+ private:
+  static constexpr std::uint64_t kHeadBytes = format::kRecordHeaderBytes + 9;
+
+  std::unique_ptr<store::Store> store_;
+  std::int64_t step_ = -1;
+  std::string worker_;
+  double time_ = 0;
+};
+
 class Export {
  public:
   Export(const ExportOptions& options, ExportWriter* writer, ExportReport* report)
       : options_(options), writer_(*writer), report_(*report) {}
+
+  void use_times(std::unique_ptr<store::Store> store) { times_.emplace(std::move(store)); }
 
   // False: the sweep ends; status() says why.
   bool take(const SweptValue& swept) {
@@ -92,6 +135,7 @@ class Export {
                               .step = swept.step,
                               .worker = swept.worker,
                               .reduction = swept.reduction,
+                              .wall_time = times_ ? times_->of(swept) : 0,
                               .value = *swept.value};
     status_ = writer_.add(value);
     if (!status_.ok()) {
@@ -118,6 +162,7 @@ class Export {
   const ExportOptions& options_;
   ExportWriter& writer_;
   ExportReport& report_;
+  std::optional<StepTimes> times_;  // for the formats that ask
   Status status_;
 };
 
@@ -178,9 +223,14 @@ Result<ExportReport> export_trial(const Trial& trial, const ExportOptions& optio
   }
   TORNASOLE_TRY(const ExportTarget target, open_target(options));
   ExportReport report;
-  TORNASOLE_TRY(const auto writer, make_writer(target, options, &report));
+  TORNASOLE_TRY(const auto writer, make_writer(target, options, workers.size() > 1, &report));
   if (options.regex.empty() || !query.names.empty()) {
     Export work(options, writer.get(), &report);
+    if (options.format == ExportFormat::kTensorboard) {
+      TORNASOLE_TRY(const std::string source, absolute_path(trial.path()));
+      auto store = store::open_local_store(source, {.read_only = true});
+      if (store.ok()) work.use_times(std::move(*store));
+    }
     TORNASOLE_CHECK(trial.sweep(query, [&](const SweptValue& swept) { return work.take(swept); }));
     TORNASOLE_CHECK(work.status());
   }

@@ -6,6 +6,8 @@
 //   npy    a directory with one NumPy file per value and manifest.json, which says what each one is
 //   npz    the same in one zip file, for numpy.load
 //   arrow  one Arrow IPC file, one row per value
+//   tensorboard  a directory with a run per mode (and worker, if there are several): what has one element and stored
+//          reductions as curves, other values as histograms, texts and trees as texts, hyperparameters
 //
 // NumPy files hold no pickles. bfloat16 and float8, which NumPy lacks, become float32, losslessly, and the manifest
 // says so; texts become fixed-width Unicode. Values are read one at a time: memory is bounded by the largest value
@@ -25,14 +27,14 @@
 
 namespace tornasole::tools {
 
-enum class ExportFormat : std::uint8_t { kCsv, kNpy, kNpz, kArrow, kParquet };
+enum class ExportFormat : std::uint8_t { kCsv, kNpy, kNpz, kArrow, kParquet, kTensorboard };
 std::string_view export_format_name(ExportFormat format) noexcept;  // "csv"
 std::optional<ExportFormat> parse_export_format(std::string_view name) noexcept;
 
 struct ExportOptions {
   ExportFormat format = ExportFormat::kCsv;
-  std::string path = {};   // of the file; npy: of the directory
-  bool overwrite = false;  // an existing file may be replaced; an existing npy directory must be empty either way
+  std::string path = {};   // of the file; npy and tensorboard: of the directory
+  bool overwrite = false;  // an existing file may be replaced; an existing directory must be empty either way
   bool compress = false;   // npz: deflate instead of stored
 
   std::vector<std::string> regex = {};  // only tensors with any of these in their name; empty: all
@@ -46,6 +48,15 @@ struct ExportOptions {
   // arrow: the elements as bytes (column `data`: binary, with `dtype`) instead of numbers (column `value`:
   // list<double>).
   bool arrow_binary = false;
+  bool images = false;  // tensorboard: values of two small dimensions also as pictures
+  bool append = false;  // tensorboard: the directory holds earlier steps, exported before
+  // tensorboard: texts to show besides.
+  struct Note {
+    std::string tag = {};
+    std::int64_t global_step = 0;
+    std::string markdown = {};
+  };
+  std::vector<Note> notes = {};
 
   // Called after each value with the number of values so far. False: the export ends with kEnded and leaves nothing.
   std::function<bool(std::int64_t values)> progress = {};

@@ -2,7 +2,7 @@
 
 // ExportWriter: one output format. Values come one at a time, in execution order.
 //
-// Used by: export_trial. Each format is one file: export_csv.cc, export_npy.cc, export_arrow.cc.
+// Used by: export_trial. Each format is one file: export_csv.cc, export_npy.cc, export_arrow.cc, export_tensorboard.cc.
 
 #include <cstdint>
 #include <memory>
@@ -22,6 +22,7 @@ struct ExportedValue {
   ModeStep step = {};
   std::string_view worker;
   std::optional<Reduction> reduction = {};
+  double wall_time = 0;  // of its step; only for formats that show it
   const TensorView& value;
 };
 
@@ -46,6 +47,8 @@ Result<std::unique_ptr<ExportWriter>> make_csv_writer(const ExportTarget& target
 Result<std::unique_ptr<ExportWriter>> make_npy_writer(const ExportTarget& target, ExportReport* report);
 Result<std::unique_ptr<ExportWriter>> make_npz_writer(const ExportTarget& target, const ExportOptions& options,
                                                       ExportReport* report);
+Result<std::unique_ptr<ExportWriter>> make_tensorboard_writer(const ExportTarget& target, const ExportOptions& options,
+                                                              bool has_many_workers, ExportReport* report);
 Result<std::unique_ptr<ExportWriter>> make_arrow_writer(const ExportTarget& target, const ExportOptions& options,
                                                         ExportReport* report);
 

@@ -3,13 +3,11 @@
 LAST_ROW = 347
 
 _OBJECT_STORE = "writing to object stores"
-_TENSORBOARD = "TensorBoard's files"
 _READER = "runs of several workers on the reading side"
 _SEVERAL = "the other frameworks' packages"
 
 LEFT = {
     **dict.fromkeys((3, 63, 74), _OBJECT_STORE),
-    **dict.fromkeys((157, 308, 315), _TENSORBOARD),
     **dict.fromkeys((116, 126), _SEVERAL),
     218: _READER,
 }

@@ -1,6 +1,7 @@
 """Rows about collections: built-in and custom ones, their members, and what becomes of them."""
 
 import inspect
+import re
 
 import pytest
 
@@ -273,3 +274,34 @@ def test_an_end_of_zero_switches_a_collection_off(tmp_path, saved, row):
         hook.get_collection("metrics").save_config = ts.SaveConfig(end_step=0)
     hook.run(1, ["metrics/value", "losses/value"])
     assert saved() == {0: {"losses/value"}}
+
+
+def histogram_tags(directory):
+    """The tags of histograms in TensorBoard's files, which hold them as plain text."""
+    found = set()
+    for path in directory.rglob("*.tfevents"):
+        found |= {tag.decode() for tag in re.findall(rb"(?:weights|mine|losses|default)/[\w.]+", path.read_bytes())}
+    return found
+
+
+@rows(157, 315)
+def test_histograms_only_with_tensorboard_and_never_of_losses(tmp_path):
+    train(ts.Hook(tmp_path / "run", include_collections=["weights", "losses"]))
+    assert not (tmp_path / "run" / "tensorboard").exists()
+    hook = ts.Hook(tmp_path / "shown", export_tensorboard=True, include_collections=["weights", "losses"])
+    hook.get_collection("losses").save_histogram = True
+    train(hook)
+    assert histogram_tags(tmp_path / "shown" / "tensorboard") == {f"weights/{name}" for name in WEIGHTS}
+    hook = ts.Hook(tmp_path / "off", export_tensorboard=True, include_collections=["weights"])
+    hook.get_collection("weights").save_histogram = False
+    train(hook)
+    assert histogram_tags(tmp_path / "off" / "tensorboard") == set()
+
+
+@rows(308)
+def test_a_new_collection_saves_histograms(tmp_path):
+    hook = ts.Hook(tmp_path / "run", export_tensorboard=True, include_collections=["mine"])
+    hook.get_collection("mine").include("relu_output")
+    assert hook.get_collection("mine").save_histogram is True
+    train(hook)
+    assert histogram_tags(tmp_path / "run" / "tensorboard") == {"mine/relu_output_0"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every ```console block of docs/commands.md and docs/rule-command.md shows what the program prints.
+"""Every ```console block of docs/commands.md, rule-command.md and tensorboard.md shows what the program prints.
 
 Each line that begins with "$ " is run by a shell where `runs` is; what follows it must be its output, standard error
 included. A line `<!-- file: NAME -->` before another block puts it into that file. Set TORNASOLE_UPDATE_GOLDEN=1 to
@@ -18,7 +18,7 @@ from cli_program import FIXTURES, PROGRAM, TESTS, WRITER, ProgramTest, environme
 DOCS = os.path.join(os.path.dirname(TESTS), "docs")
 PAGE = os.path.join(DOCS, "commands.md")
 # Page -> the fewest blocks it has.
-PAGES = {PAGE: 13, os.path.join(DOCS, "rule-command.md"): 6}
+PAGES = {PAGE: 13, os.path.join(DOCS, "rule-command.md"): 6, os.path.join(DOCS, "tensorboard.md"): 2}
 FILE = re.compile(r"<!-- file: (\S+) -->\n+```\w*\n(.*?)```", re.DOTALL)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 RUNS = {"mlp": "pytorch_mlp", "reduced": "pytorch_reductions", "interrupted": "interrupted"}

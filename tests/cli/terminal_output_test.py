@@ -91,6 +91,8 @@ class HostileNames(ProgramTest):
         yield ["diff", trial, trial, "--html", os.path.join(out, "diff.html")]
         yield ["diff", trial, self.other, "--all"]
         yield ["export", trial, "-o", os.path.join(out, "values.csv")]
+        yield ["export", trial, "-o", os.path.join(out, "boards\x1b[31m"), "--format", "tensorboard", "--findings"]
+        yield ["import", os.path.join(out, "boards\x1b[31m"), "-o", os.path.join(out, "imported\x1b[31m")]
         yield ["show", trial, "loss", "--worker", "\x1b[31m"]
         yield ["nonsense\x1b[31m"]
 
@@ -110,7 +112,7 @@ class HostileNames(ProgramTest):
                     self.assertIn(code, (0, 1, 2, 3, 10), output)
                     self.check_bytes(arguments, output)
                     self.check_bytes(arguments, self.on_terminal(*arguments, "--json")[1])
-            for name in os.listdir(out):
+            for name in (entry.name for entry in os.scandir(out) if entry.is_file()):
                 with open(os.path.join(out, name), "rb") as file:
                     content = file.read()
                 if name.endswith((".svg", ".html")):  # values.csv is data: it holds the names as they are

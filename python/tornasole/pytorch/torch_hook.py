@@ -30,6 +30,7 @@ from tornasole.pytorch.callback_methods import CallbackMethods, ReplacedCallback
 from tornasole.pytorch.host_copies import HostCopies
 from tornasole.pytorch.model_capture import Attached, ModelCapture
 from tornasole.pytorch.model_description import describe
+from tornasole.pytorch.model_graph import graph_def_of
 from tornasole.pytorch.module_names import ModuleNames
 from tornasole.pytorch.optimizer_capture import OptimizerCapture
 from tornasole.pytorch.torch_collection import Collection
@@ -118,6 +119,22 @@ class Hook(CallbackMethods, BaseHook):
     def register_hook(self, module: torch.nn.Module) -> None:
         """The same as :meth:`register_module`."""
         self.register_module(module)
+
+    @guarded()
+    def save_graph(self, module: torch.nn.Module, inputs: Any) -> None:
+        """Shows the graph of a module in TensorBoard, as it runs for these inputs: one tensor, or a tuple of them.
+
+        A copy of the module is traced, so that neither the module nor the state of the random numbers changes. Needs
+        ``export_tensorboard`` and the package ``tensorboard``; without either, or if the module cannot be traced, a
+        warning says so and there is no graph.
+        """
+        if not self.tensorboard_dir:
+            self.logger.warning("save_graph: there is no TensorBoard output; give export_tensorboard=True")
+        elif self._engine_hook is not None:
+            try:
+                self._engine_hook.save_graph(graph_def_of(module, inputs))
+            except Exception as error:
+                self.logger.warning("save_graph: no graph of %s: %s", type(module).__name__, error)
 
     @guarded()
     def register_loss(self, loss_module: torch.nn.Module) -> None:

@@ -117,6 +117,9 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
             for _, given in collection._objects():
                 if isinstance(given, tf.Variable) and given.graph is self.graph:
                     tensors.add_variable(given, collection.name)
+        if self.tensorboard_dir:
+            for summary in _v1.get_collection(_v1.GraphKeys.SUMMARIES):
+                tensors.add_tensor(summary, CollectionKeys.TENSORFLOW_SUMMARIES)
         tensors.add_all_others()
         return tensors
 
@@ -147,7 +150,9 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
         if self._is_off or self._tensors is None:
             return
         for entry, value in zip(self._fetched, run_values.results or []):
-            if entry.collection is not None:
+            if entry.collection == CollectionKeys.TENSORFLOW_SUMMARIES:
+                self._engine_hook.save_summary(bytes(value))
+            elif entry.collection is not None:
                 self._save_as(entry.name, value, entry.collection)
             else:
                 self._engine_hook.save(entry.name, _as_plain(value))
@@ -163,6 +168,8 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
 
     def _describe(self) -> None:
         self._is_described = True
+        if self.tensorboard_dir:
+            self._engine_hook.save_graph(self.graph.as_graph_def(add_shapes=True).SerializeToString())
         with self.graph.as_default():
             variables = _v1.trainable_variables()
             losses = _v1.losses.get_losses()

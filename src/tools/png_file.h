@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tornasole::cli {
+namespace tornasole::tools {
 
 // Pixels, 8 bits each of red, green and blue, rows from the top.
 struct Picture {
@@ -15,4 +15,4 @@ struct Picture {
 // The whole file. Empty if the compressor refused, which it does only without memory.
 std::string encode_png(const Picture& picture);
 
-}  // namespace tornasole::cli
+}  // namespace tornasole::tools

@@ -1,9 +1,9 @@
-#include "cli/png_file.h"
+#include "tools/png_file.h"
 
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 
-namespace tornasole::cli {
+namespace tornasole::tools {
 namespace {
 
 void append_big_endian(std::string* out, std::uint32_t number) {
@@ -68,4 +68,4 @@ std::string encode_png(const Picture& picture) {
   return png;
 }
 
-}  // namespace tornasole::cli
+}  // namespace tornasole::tools
