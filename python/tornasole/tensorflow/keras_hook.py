@@ -68,6 +68,10 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         self._evaluation = EvaluationFunction()
         self._is_fitting = False
         self.has_registered_model = False
+        # Patterns on these choose among layers and among gradients; a variable that has the layer's name is neither.
+        for pattern in (r"^(?!.*/(inputs|outputs)/).*:\d+$", "^gradients/"):
+            self.get_collection(CollectionKeys.LAYERS).exclude(pattern)
+        self.get_collection(CollectionKeys.GRADIENTS).exclude("^(?!gradients/)")
 
     # ---- what users call
 
@@ -153,12 +157,20 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         """Called by Keras."""
         self._is_fitting = False
         self._evaluation.remove()
+        self._publish()
 
     @guarded()
     def on_test_end(self, logs=None) -> None:
         """Called by Keras."""
         if not self._is_fitting:
             self._evaluation.remove()
+            self._publish()
+
+    @guarded()
+    def on_predict_end(self, logs=None) -> None:
+        """Called by Keras."""
+        if not self._is_fitting:
+            self._publish()
 
     @guarded()
     def on_test_begin(self, logs=None) -> None:

@@ -11,6 +11,7 @@ from tornasole.tensorflow.optimizer_wraps import OptimizerWraps, is_built, optim
 from tornasole.tensorflow.tf_base_hook import LOSS_KEYS, TensorflowBaseHook
 from tornasole.tensorflow.tf_values import is_symbolic
 
+_WRITE_WAIT_S = 1.0
 _SCALARS = {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}
 
 
@@ -37,6 +38,11 @@ class KerasValues(TensorflowBaseHook):
         self._engine_hook.set_facts(facts)
         if self._wants_optimizers():
             self._optimizers.save_rates(self.model)
+
+    def _publish(self) -> None:
+        """Ends the last step of ``fit``, ``evaluate`` or ``predict``: scripts open the trial as soon as these return."""
+        self._end_step()
+        self._wait_until_written(_WRITE_WAIT_S)
 
     def _wants_optimizers(self) -> bool:
         return self._is_asked_for_rates or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
