@@ -8,6 +8,8 @@ from typing import Any, Dict, Optional, Tuple
 
 import tensorflow as tf
 
+from tornasole.tensorflow.graph_tensors import is_computable as tensor_can_be_saved  # noqa: F401
+
 try:
     from packaging.version import parse as _parsed
 except ModuleNotFoundError:  # TensorFlow comes with it
