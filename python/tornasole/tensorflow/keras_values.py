@@ -40,7 +40,7 @@ class KerasValues(TensorflowBaseHook):
             self._optimizers.save_rates(self.model)
 
     def _publish(self) -> None:
-        """Ends the last step of ``fit``, ``evaluate`` or ``predict``: scripts open the trial as soon as these return."""
+        """Ends the last step of ``fit``, ``evaluate`` or ``predict``: scripts open the trial when these return."""
         self._end_step()
         self._wait_until_written(_WRITE_WAIT_S)
 
@@ -95,6 +95,16 @@ class KerasValues(TensorflowBaseHook):
         for name, variable in optimizer_variables(self._optimizers.known(self.model), self._optimizers.added()):
             if self._is_wanted(name, CollectionKeys.OPTIMIZER_VARIABLES):
                 self._save_as(name, variable, CollectionKeys.OPTIMIZER_VARIABLES)
+
+    def _save_graph_batch(self, fetched: List[Any], batch, logs) -> None:
+        """What the run of a graph gave."""
+        for name, value, collections in fetched:
+            due = [collection for collection in collections if collection in self._due]
+            self._save_as(name, value, *(due or collections))
+        self._save_logs(batch, logs or {})
+        if self._described != self._model_key():
+            self._describe()
+        self._look_for_stop()
 
     def _tensor_name_of(self, arg: object) -> Optional[str]:
         for name, variable in self._model_weights().items():
