@@ -279,6 +279,10 @@ class BaseHook:
 
     _prepare_collections = _prepare
 
+    def _increment_step(self) -> None:
+        """Begins a step in the mode that is set, for a program that counts steps itself."""
+        self._begin_step()
+
     def _sync(self) -> None:
         """Tells the engine what was changed, and prepares at the first time."""
         try:

@@ -73,6 +73,21 @@ class GraphTensors:
         return [t for t in tensors if t.tensor.name not in fed and (t.is_variable or t.tensor.op.name in running)]
 
 
+def is_computable(tensor: Any, running: Iterable[str], unfed: Iterable[Any]) -> bool:
+    """Whether a tensor has a value when these operations run, by name, and these placeholders are not fed.
+
+    What the running operations need has its value; whatever else the tensor needs must not end in such a placeholder.
+    """
+    seen = [tensor]
+    for needed in seen:
+        if needed.op.name in running:
+            continue
+        if not needed.op.inputs and any(needed is placeholder for placeholder in unfed):
+            return False
+        seen += [given for given in needed.op.inputs if not any(given is known for known in seen)]
+    return True
+
+
 def _operations(graph: Any, fetches: Any) -> Set[Any]:
     """The operations of whatever nested thing a program fetches."""
     found = set()

@@ -25,6 +25,7 @@ from tornasole.core.guard import guard, guarded
 from tornasole.modes import ModeKeys
 from tornasole.tensorflow.evaluation_function import EvaluationFunction
 from tornasole.tensorflow.gradient_tapes import TapeCapture
+from tornasole.tensorflow.keras_graph import GraphBatches
 from tornasole.tensorflow.keras_names import gradient_name, named_layers, variable_name
 from tornasole.tensorflow.keras_values import KerasValues
 from tornasole.tensorflow.optimizer_wraps import is_built
@@ -66,8 +67,13 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         self._single_batches = SingleBatches(self)
         self._tapes = TapeCapture(self)
         self._evaluation = EvaluationFunction()
+        self._graph = GraphBatches(self)
         self._is_fitting = False
         self.has_registered_model = False
+        # Patterns on these choose among layers and among gradients; a variable that has the layer's name is neither.
+        for pattern in (r"^(?!.*/(inputs|outputs)/).*:\d+$", "^gradients/"):
+            self.get_collection(CollectionKeys.LAYERS).exclude(pattern)
+        self.get_collection(CollectionKeys.GRADIENTS).exclude("^(?!(.*/)?gradients(_[0-9]+)?/)")
 
     # ---- what users call
 
@@ -88,6 +94,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         An optimizer of a model that is trained with ``fit`` is known by itself.
         """
         self.optimizer = optimizer
+        self._graph.watch(optimizer)
         return self._optimizers.wrap(optimizer)
 
     def wrap_tape(self, tape):
@@ -137,7 +144,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         """Called by Keras."""
         tf.keras.callbacks.Callback.set_model(self, model)
         try:
-            if self._engine_hook is not None and not guard.disable_smdebug:
+            if self._engine_hook is not None and not guard.disable_smdebug and not self._graph.is_on():
                 self._evaluation.install(model)
         except Exception as error:
             self._note_failure("the evaluation", error)
@@ -153,12 +160,20 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         """Called by Keras."""
         self._is_fitting = False
         self._evaluation.remove()
+        self._publish()
 
     @guarded()
     def on_test_end(self, logs=None) -> None:
         """Called by Keras."""
         if not self._is_fitting:
             self._evaluation.remove()
+            self._publish()
+
+    @guarded()
+    def on_predict_end(self, logs=None) -> None:
+        """Called by Keras."""
+        if not self._is_fitting:
+            self._publish()
 
     @guarded()
     def on_test_begin(self, logs=None) -> None:
@@ -243,6 +258,11 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         if self._watcher is not None:
             self._watcher.before_step(mode)
         if not self._begin_step(mode):
+            return
+        if self._graph.is_on():
+            self._open_batch = mode
+            self._find_due()
+            self._graph.begin(mode)
             return
         self._step_is_due(mode)
         model = self.model
@@ -360,7 +380,10 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         if self._open_batch is not mode or self._is_off:
             return
         self._open_batch = None
-        self._save_after_batch(batch, mode, logs, False)
+        if self._graph.is_on():
+            self._save_graph_batch(self._graph.end(), batch, logs)
+        else:
+            self._save_after_batch(batch, mode, logs, False)
 
     def _save_after_batch(self, batch, mode: ModeKeys, logs, has_predictions: bool) -> None:
         """What can be read once a batch is over."""
@@ -385,6 +408,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         """
         if getattr(self, "_tapes", None) is not None:
             self._put_back()
+            self._graph.end()
             self._evaluation.remove()
             self._single_batches.unwrap()
             self._tapes.close()

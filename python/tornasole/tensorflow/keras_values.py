@@ -11,6 +11,7 @@ from tornasole.tensorflow.optimizer_wraps import OptimizerWraps, is_built, optim
 from tornasole.tensorflow.tf_base_hook import LOSS_KEYS, TensorflowBaseHook
 from tornasole.tensorflow.tf_values import is_symbolic
 
+_WRITE_WAIT_S = 1.0
 _SCALARS = {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}
 
 
@@ -37,6 +38,11 @@ class KerasValues(TensorflowBaseHook):
         self._engine_hook.set_facts(facts)
         if self._wants_optimizers():
             self._optimizers.save_rates(self.model)
+
+    def _publish(self) -> None:
+        """Ends the last step of ``fit``, ``evaluate`` or ``predict``: scripts open the trial when these return."""
+        self._end_step()
+        self._wait_until_written(_WRITE_WAIT_S)
 
     def _wants_optimizers(self) -> bool:
         return self._is_asked_for_rates or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
@@ -89,6 +95,16 @@ class KerasValues(TensorflowBaseHook):
         for name, variable in optimizer_variables(self._optimizers.known(self.model), self._optimizers.added()):
             if self._is_wanted(name, CollectionKeys.OPTIMIZER_VARIABLES):
                 self._save_as(name, variable, CollectionKeys.OPTIMIZER_VARIABLES)
+
+    def _save_graph_batch(self, fetched: List[Any], batch, logs) -> None:
+        """What the run of a graph gave."""
+        for name, value, collections in fetched:
+            due = [collection for collection in collections if collection in self._due]
+            self._save_as(name, value, *(due or collections))
+        self._save_logs(batch, logs or {})
+        if self._described != self._model_key():
+            self._describe()
+        self._look_for_stop()
 
     def _tensor_name_of(self, arg: object) -> Optional[str]:
         for name, variable in self._model_weights().items():

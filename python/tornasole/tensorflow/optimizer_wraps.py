@@ -16,15 +16,33 @@ GraphOptimizer = tf.compat.v1.train.Optimizer
 def is_optimizer(value: Any) -> bool:
     """Whether it is an optimizer of Keras or of ``tf.compat.v1.train``."""
     return isinstance(value, (GraphOptimizer, tf.keras.optimizers.Optimizer)) or (
-        hasattr(value, "apply_gradients") and hasattr(value, "iterations")
+        hasattr(value, "apply_gradients") and hasattr(type(value), "iterations")
     )
+
+
+def _of_the_older_kind(optimizer: Any) -> Any:
+    """The optimizer, or the one inside it that scales no loss, if it is of the older kind of Keras; else None.
+
+    Such an optimizer makes its variables when it is first used, or asked, under a name of where that happens. Whoever
+    only looks must not be the one: they would be called ``iter:0`` and not ``Adam/iter:0``.
+    """
+    for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
+        if isinstance(getattr(one, "_hyper", None), dict):
+            return one
+    return None
+
+
+def step_counter(optimizer: Any) -> Any:
+    """The variable in which an optimizer counts its steps; None if there is none yet."""
+    older = _of_the_older_kind(optimizer)
+    return getattr(optimizer, "iterations", None) if older is None else getattr(older, "_iterations", None)
 
 
 def held_variables(optimizer: Any) -> List[Any]:
     """The variables of an optimizer; of one of the older kind of Keras, the counter and the hyperparameters."""
-    hyper = getattr(optimizer, "_hyper", None)
-    if isinstance(hyper, dict):
-        values = [optimizer.iterations, *hyper.values()]
+    older = _of_the_older_kind(optimizer)
+    if older is not None:
+        values = (step_counter(optimizer), *older._hyper.values())
         return [value for value in values if isinstance(value, tf.Variable)]
     variables = optimizer.variables
     return list(variables() if callable(variables) else variables)
@@ -138,10 +156,11 @@ class OptimizerWraps:
         optimizer = getattr(model, "optimizer", None) or (self._wrapped[-1] if self._wrapped else None)
         facts: Dict[str, Any] = {}
         try:
-            if optimizer is not None and hasattr(optimizer, "iterations"):
+            counter = step_counter(optimizer)
+            if optimizer is not None and (counter is not None or hasattr(type(optimizer), "iterations")):
                 known = self._iterations
                 if known is None or known[0] is not optimizer or not may_count or known[3] != 1:
-                    count = int(optimizer.iterations.numpy())
+                    count = 0 if counter is None else int(counter.numpy())
                     # A step may be several of the optimizer, or none.
                     taken = 1 if known is None or known[0] is not optimizer else count - known[1]
                     passed = 1 if known is None or known[0] is not optimizer else training_step - known[2]
@@ -160,9 +179,11 @@ class OptimizerWraps:
         """The learning rates, as they are before this step."""
         hook = self._hook()
         for number, optimizer in enumerate(self.known(model)):
-            rate = getattr(optimizer, "learning_rate", None)
+            older = _of_the_older_kind(optimizer)
+            rate = getattr(optimizer, "learning_rate", None) if older is None else older._hyper.get("learning_rate")
             if callable(rate) and not hasattr(rate, "numpy"):
-                rate = rate(optimizer.iterations)
+                counter = step_counter(optimizer)
+                rate = rate(tf.constant(0, tf.int64) if counter is None else counter)
             if rate is not None:
                 rate = float(rate.numpy()) if hasattr(rate, "numpy") else float(rate)
                 hook._engine_hook.save_scalar(f"learning_rate/{number}", rate)

@@ -63,15 +63,16 @@ class TensorflowBaseHook(BaseHook):
             return True
         return engine.should_save(asked or name, collection) or engine.wants(name)
 
-    def _save_as(self, name: str, value: Any, collection: str) -> None:
-        """Saves a value in the open step, as one of the collection if that is due, else if another one takes it in."""
+    def _save_as(self, name: str, value: Any, *collections: str) -> None:
+        """Saves a value in the open step, as one of the collections if these are due, else if another takes it in."""
         try:
             array = as_array(value)
             if array is None:
                 return
-            if collection in self._due:
-                self._engine_hook.save_tensor(name, array, [collection])
-                self._note_member(name, collection)
+            if collections[0] in self._due:
+                self._engine_hook.save_tensor(name, array, list(collections))
+                for collection in collections:
+                    self._note_member(name, collection)
             else:
                 self._engine_hook.save(name, array)
         except Exception as error:

@@ -69,10 +69,10 @@ def test_a_step_written_by_hand(tmp_path, saved_names):
             writer.write_shape("seen", (3, 4))
             assert writer.name().endswith(f"00000000000{step}_algo-1.tfevents")
     assert saved_names(tmp_path / "run") == {0: {"foo", "text"}, 1: {"foo", "text"}}
-    assert not has_training_ended(str(tmp_path / "run"))
+    assert not has_training_ended(str(tmp_path / "run")) and not has_training_ended(tmp_path / "run")
     assert verify_and_get_out_dir(tmp_path / "run") == str(tmp_path / "run")
     training_has_ended(str(tmp_path / "run"))
-    assert has_training_ended(str(tmp_path / "run"))
+    assert has_training_ended(str(tmp_path / "run")) and has_training_ended(tmp_path / "run")
     with pytest.raises(RuntimeError):
         verify_and_get_out_dir(str(tmp_path / "run"))
 

@@ -117,3 +117,23 @@ def train_evaluate_and_predict_by_an_estimator(tmp_path):
 
 if hasattr(tf, "estimator"):  # until TensorFlow 2.15
     test_an_estimator = train_evaluate_and_predict_by_an_estimator
+
+
+def test_what_a_tensor_without_a_fed_placeholder_can_tell():
+    from tornasole.tensorflow.utils import tensor_can_be_saved
+
+    with tf.Graph().as_default():
+        fed = v1.placeholder(tf.float32, (), name="fed")
+        unfed = v1.placeholder(tf.float32, (), name="unfed")
+        both = tf.multiply(fed, unfed, name="both")
+        above = tf.negative(both, name="above")
+        constant = tf.constant(1.0, name="constant")
+    cases = [
+        ("a constant needs nothing", constant, set(), True),
+        ("a placeholder that is not fed has no value", unfed, set(), False),
+        ("nor has what needs it, however far up", above, {"fed"}, False),
+        ("what runs in any case has a value", above, {"both"}, True),
+        ("so has what is made from that alone", both, {"fed", "unfed"}, True),
+    ]
+    for told, tensor, running, expected in cases:
+        assert tensor_can_be_saved(tensor, running, {unfed.ref(): unfed}.values()) is expected, told

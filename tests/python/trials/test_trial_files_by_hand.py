@@ -129,6 +129,8 @@ def test_s3_is_refused_with_a_word():
         (numpy.dtype([("qint8", "i1")]), (True, "DT_QINT8")),
         (numpy.dtype("U3"), (False, "DT_STRING")),
         (numpy.dtype("O"), (False, "DT_STRING")),
+        (numpy.object_, (False, "DT_STRING")),
+        (numpy.str_, (False, "DT_STRING")),
     ],
 )
 def test_names_of_types(dtype, name):

@@ -19,12 +19,12 @@ DEFAULT_GRACETIME_FOR_RULE_STOP_SEC = 60
 def training_has_ended(trial_prefix: str) -> None:
     """Marks the run in a directory as ended; not in a SageMaker job, where the platform says so."""
     if not is_sagemaker_job():
-        _engine.mark_ended(trial_prefix)
+        _engine.mark_ended(os.fspath(trial_prefix))
 
 
 def has_training_ended(trial_prefix: str) -> bool:
     """Whether the run in a directory has ended."""
-    return _engine.has_ended(trial_prefix)
+    return _engine.has_ended(os.fspath(trial_prefix))
 
 
 def file_exists(file_path: str) -> bool:
@@ -34,6 +34,7 @@ def file_exists(file_path: str) -> bool:
 
 def check_dir_exists(path: str) -> bool:
     """Whether a finished run lives in the directory, so that another must not be written there."""
+    path = os.fspath(path)
     return (path.startswith("s3://") or os.path.exists(path)) and has_training_ended(path)
 
 

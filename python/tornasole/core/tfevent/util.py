@@ -23,6 +23,17 @@ _NAMES = {
     "complex64": "DT_COMPLEX64",
     "complex128": "DT_COMPLEX128",
 }
+# Numbers that event files have a name for, while trials do not hold them.
+_NAMED_ONLY = {
+    "float8_e4m3fnuz": "DT_FLOAT8_E4M3FNUZ",
+    "float8_e4m3b11fnuz": "DT_FLOAT8_E4M3B11FNUZ",
+    "float8_e5m2fnuz": "DT_FLOAT8_E5M2FNUZ",
+    "float4_e2m1fn": "DT_FLOAT4_E2M1FN",
+    "int4": "DT_INT4",
+    "uint4": "DT_UINT4",
+    "int2": "DT_INT2",
+    "uint2": "DT_UINT2",
+}
 # Quantised numbers are structures of one field, named after what they are.
 _QUANTISED = {
     "qint8": "DT_QINT8",
@@ -37,11 +48,14 @@ def _get_proto_dtype(npdtype) -> tuple[bool, str]:
     """Whether the type is one of numbers, and its name in event files; texts are ``(False, "DT_STRING")``."""
     import numpy
 
-    if getattr(npdtype, "kind", None) in ("U", "O", "S"):
+    if getattr(npdtype, "kind", None) in ("U", "O", "S", "T"):
         return False, "DT_STRING"
+    names = {**_NAMES, **_NAMED_ONLY}
     try:
         dtype = numpy.dtype(npdtype)
-        name = _QUANTISED.get(dtype.names[0]) if dtype.names and len(dtype.names) == 1 else _NAMES.get(dtype.name)
+        name = _QUANTISED.get(dtype.names[0]) if dtype.names and len(dtype.names) == 1 else names.get(dtype.name)
+        if dtype.kind in ("U", "O", "S", "T"):
+            return False, "DT_STRING"
     except TypeError:
         name = None
     if name is None:

@@ -1,0 +1,89 @@
+"""Trainings of Keras 2 with eager execution off, in a process of their own; what each left, as JSON."""
+
+import json
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+import tornasole.tensorflow as smd  # noqa: E402
+
+tf.compat.v1.disable_eager_execution()
+layers, optimizers = tf.keras.layers, tf.keras.optimizers.legacy
+
+
+class AlsoFetches(tf.keras.callbacks.Callback):
+    """Another callback that fetches tensors of the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+
+    def _count(self, value):
+        self.seen += 1
+
+    def on_train_batch_begin(self, batch, logs=None):
+        for tensor in self.model.outputs:
+            self.model.train_function.fetches.append(tensor)
+            self.model.train_function.fetch_callbacks[tensor] = self._count
+
+    def on_train_batch_end(self, batch, logs=None):
+        for tensor in self.model.outputs:
+            self.model.train_function.fetches.remove(tensor)
+            del self.model.train_function.fetch_callbacks[tensor]
+
+
+RUNS = {
+    "all": {"save_all": True},
+    "default": {},
+    "pattern": {"include_regex": ["dense"]},
+    "before": {"save_all": True},
+    "after": {"save_all": True},
+    "generator": {"save_all": True},
+    "older": {"include_collections": ["gradients"]},
+    "none": None,
+}
+
+
+def run(what, directory):
+    tf.keras.backend.clear_session()
+    tf.keras.utils.set_random_seed(3)
+    numbers = numpy.random.RandomState(0)
+    values, labels = numbers.rand(16, 4), numbers.randint(0, 2, 16)
+    parts = [layers.Flatten(input_shape=(4,), name="flat"), layers.Dense(3, "relu", name="dense")]
+    parts += [layers.Dropout(0.5, name="drop"), layers.Dense(2, "softmax", name="last")]
+    model = tf.keras.Sequential(parts)
+    hook = None
+    optimizer = tf.compat.v1.train.RMSPropOptimizer(0.1) if what == "older" else optimizers.Adam()
+    if RUNS[what] is not None:
+        hook = smd.KerasHook(directory, save_config=smd.SaveConfig(save_interval=2), **RUNS[what])
+        assert hook.wrap_optimizer(optimizer) is optimizer
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+    other = AlsoFetches() if what in ("before", "after") else None
+    callbacks = [one for one in ([other, hook] if what == "before" else [hook, other]) if one is not None]
+    if what == "generator":
+        data = tf.data.Dataset.from_tensor_slices((values, labels)).batch(4).repeat()
+        model.fit(data, steps_per_epoch=4, verbose=0, callbacks=callbacks)
+    else:
+        model.fit(values, labels, batch_size=4, verbose=0, shuffle=False, callbacks=callbacks)
+    model.evaluate(values, labels, batch_size=4, verbose=0, callbacks=[hook] if hook else [])
+    model.predict(values, batch_size=4, verbose=0, callbacks=[hook] if hook else [])
+    functions = [model.train_function, model.test_function, model.predict_function]
+    left = [len(f.fetches) + len(f.fetch_callbacks) for f in functions if hasattr(f, "fetches")]
+    answer = {"left": left, "seen": other.seen if other else 0}
+    answer["final"] = [weight.tobytes().hex() for weight in model.get_weights()]
+    if hook is not None:
+        hook.close()
+        answer["errors"] = hook.report()["errors"]
+        trial = smd.create_trial(directory)
+        answer["names"] = trial.tensor_names()
+        answer["steps"] = {mode.name: trial.steps(mode=mode) for mode in trial.modes()}
+        for collection in ("weights", "biases", "gradients", "layers", "outputs", "optimizer_variables", "losses"):
+            answer[collection] = trial.tensor_names(collection=collection)
+    return answer
+
+
+if __name__ == "__main__":
+    print(json.dumps({what: run(what, f"{sys.argv[1]}/{what}") for what in RUNS}))

@@ -1,0 +1,66 @@
+"""Keras 2 with eager execution off: graph names, values fetched in the run of the batch, trainings left as they are."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras_models
+import pytest
+
+pytestmark = pytest.mark.skipif(keras_models.IS_KERAS_3, reason="Keras 3 has no sessions")
+SCRIPT = pathlib.Path(__file__).with_name("keras_graph_runs.py")
+
+WEIGHTS = ["dense/weights/dense/kernel:0", "last/weights/last/kernel:0"]
+BIASES = ["dense/weights/dense/bias:0", "last/weights/last/bias:0"]
+SOFTMAX = "last/outputs/last/Softmax:0"
+LOGS = ["accuracy", "batch", "loss", "size"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """What each training of the script left."""
+    environment = {**os.environ, "TORNASOLE_STRICT": "1", "TORNASOLE_CLOSE_WAIT_S": "120"}
+    command = [sys.executable, str(SCRIPT), str(tmp_path_factory.mktemp("runs"))]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("what", ["all", "generator"])
+def test_everything_of_a_batch_under_the_names_of_the_graph(what, runs):
+    got = runs[what]
+    assert got["weights"] == WEIGHTS and got["errors"] == [] and got["left"] == [0] * len(got["left"])
+    assert got["biases"] == BIASES
+    assert got["outputs"] == [SOFTMAX]
+    assert len(got["gradients"]) == 4 and all("/gradients/" in name for name in got["gradients"])
+    held = ["beta_1:0", "beta_2:0", "decay:0", "iter:0", "learning_rate:0"]
+    assert [name.rpartition("Adam/")[2] for name in got["optimizer_variables"]] == held
+    assert [name.partition("/outputs/")[0] for name in got["layers"]] == ["dense", "drop", "flat", "last"]
+    parts = WEIGHTS + BIASES + got["gradients"] + got["optimizer_variables"] + got["layers"] + LOGS
+    assert set(got["names"]) <= set(parts) and set(parts) - set(got["names"]) <= {"size"}
+    assert got["steps"] == {"TRAIN": [0, 2, 3], "EVAL": [0, 2], "PREDICT": [0, 2]}
+
+
+def test_the_training_is_the_same_without_a_hook(runs):
+    assert runs["default"]["names"] == LOGS
+    assert runs["all"]["final"] == runs["default"]["final"] == runs["none"]["final"]
+
+
+def test_a_pattern_gives_a_shared_tensor_the_first_name_that_it_matches(runs):
+    got = runs["pattern"]
+    wanted = {name.rpartition("/")[0] for name in got["names"] if name not in LOGS}
+    assert {"dense/inputs/flat", "dense/outputs/dense", "dense/weights/dense"} <= wanted
+    assert not any(name.startswith(("flat/", "last/outputs")) for name in got["names"])
+
+
+@pytest.mark.parametrize("what", ["before", "after"])
+def test_another_callback_fetches_too(what, runs):
+    got = runs[what]
+    assert got["seen"] >= 4 and got["errors"] == [] and got["left"] == [0] * len(got["left"])
+    assert SOFTMAX in got["names"]
+
+
+def test_gradients_of_an_optimizer_of_tensorflow_1(runs):
+    assert len(runs["older"]["gradients"]) == 4
