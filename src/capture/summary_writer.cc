@@ -83,7 +83,10 @@ void SummaryWriter::write_ready() noexcept {
 
 void SummaryWriter::finish() noexcept {
   if (ready_.empty()) return;
-  begin(ready_.back().id);
+  // In a file after the last one: a step that was shown is never replaced.
+  StepId after = ready_.back().id;
+  ++after.global_step;
+  begin(after);
   publish();
 }
 
