@@ -217,6 +217,7 @@ def test_an_interrupt_ends_the_pass(vanishing):
 
 
 def test_ctrl_c_ends_waiting(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may ignore it
     hook = write_run(tmp_path / "run", 2, ended=False, w=lambda step: [step])
     deadline = time.monotonic() + 20
     while not (tmp_path / "run" / "index").exists() and time.monotonic() < deadline:
@@ -225,6 +226,7 @@ def test_ctrl_c_ends_waiting(tmp_path):
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         run_rules([Vanishing(trial)], follow=True, poll=60)
+    signal.signal(signal.SIGINT, before)
     hook.close()
 
 
