@@ -5,8 +5,8 @@
 
 A test counts once in each environment: a ctest entry, a Python test, a fuzz target; a check of all files is one test.
 Skipped are tests whose Python environment cannot be made here; with CI=true that is a failure. Left out are tests that
-an older PyTorch or another Python has to do without, and that ran in the main environment: they are named, with the
-reason. A test that fails runs once more, alone; if it passes then it has passed and is named as unsteady, with what it
+an environment has to do without (an older PyTorch, Keras 3, another Python), and that ran in one before it: they are
+named, with the reason. A test that fails runs once more, alone; if it passes then it has passed and is named as unsteady, with what it
 said at first. Logs: build/test-logs/<stage>.log.
 """
 
@@ -34,8 +34,9 @@ PYTHON_SUITES = {
     "xgboost-old": ["tests/python/xgboost"],
     "mxnet": ["tests/python/mxnet", "tests/acceptance/of_mxnet"],
     "jax": ["tests/python/jax"],
-    "tensorflow": ["tests/python/tensorflow", "tests/acceptance/of_tensorflow"],
+    # Keras 2 has everything that is tested; Keras 3 does without sessions and older optimizers.
     "tensorflow-legacy": ["tests/python/tensorflow"],
+    "tensorflow": ["tests/python/tensorflow", "tests/acceptance/of_tensorflow"],
     "tensorboard": ["tests/python/tensorboard"],
 }
 # Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
@@ -142,7 +143,7 @@ def stage_python(stage):
     for environment in ("smdebug", "bench", "xgboost-old"):
         if not make_environment(stage, environment):
             stage.failed.append(f"the environment {environment} cannot be made")
-    ran = set()  # in the main environment, which leaves nothing out
+    ran = set()  # in an environment before; the main one leaves nothing out
     for environment, folders in PYTHON_SUITES.items():
         if not make_environment(stage, environment):
             stage.skipped += [f"{folder} (the environment {environment} cannot be made)" for folder in folders]
@@ -150,9 +151,7 @@ def stage_python(stage):
         is_main = environment == next(iter(PYTHON_SUITES))
         python = ROOT / ".venvs" / environment / "bin" / "python"
         for folder in folders:
-            names = run_pytest(stage, python, folder, environment, set() if is_main else ran)
-            if is_main:
-                ran |= names
+            ran |= run_pytest(stage, python, folder, environment, set() if is_main else ran)
     for version in OTHER_PYTHONS:
         stage.run_twice(lambda _, version=version: installed_with(stage, version), ran)
 
