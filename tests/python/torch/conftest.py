@@ -16,6 +16,7 @@ SINCE = [
     ("test_facts_of_a_step", "2.3", "torch.amp.GradScaler"),
     ("test_gradients_accumulated_scaled_and_clipped", "2.3", "torch.amp.GradScaler"),
     ("test_every_element_type", "2.1", "float8"),
+    ("test_a_model_in_shards", "2.6", "fully_shard"),
     ("test_the_same_trial", "2.3", "the version that smdebug is run with"),
 ]
 

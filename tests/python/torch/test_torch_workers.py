@@ -6,8 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
-import torch.distributed.fsdp
 from trial_dump import TrialDump
 
 import tornasole
@@ -164,7 +162,6 @@ def test_workers_that_clear_the_directory(what, late, tmp_path):
     assert (tmp_path / "run" / "training_job_end.ts").exists()
 
 
-@pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="needs PyTorch 2.6: fully_shard")
 def test_a_model_in_shards(tmp_path):
     """Each worker saves its part of weights, gradients and what the optimizer keeps; the training is what it was."""
     run_both(SHARDED, tmp_path / "run", "bare")
