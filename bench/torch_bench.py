@@ -1,10 +1,11 @@
 """What capture costs a PyTorch training, with tornasole and with smdebug, interleaved in one process.
 
-    PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/torch_bench.py [--steps 60] [--only save_all]
+    PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/torch_bench.py [--steps 150] [--only save_all]
 
-Each line: the bare step, the extra time per step of either, and how many times more smdebug takes. Wall time and the
-processor time of the training thread, both as lower quartiles over steps that the contenders take in turns; processor
-time of the whole process, as a mean. One thread.
+Each line: the bare step, the extra time per step of either, and how many times more smdebug takes: wall time, processor
+time of the training thread, and that of the whole process. Contenders take short turns of consecutive steps, in an
+order that is drawn anew each time; a figure is the median over all rounds of what one took more than the bare training
+in the same round. One thread. A second bare contender says how far figures can be trusted: ``noise_us``.
 
 All contenders train the same model: their callbacks are hung on it for their own step and taken off after it. Two
 models that are equal in all but their addresses differ by up to a tenth of a millisecond a step, which is more than
@@ -18,6 +19,7 @@ import argparse
 import json
 import logging
 import os
+import random
 import shutil
 import statistics
 import sys
@@ -39,6 +41,12 @@ SCENARIOS = {
     "losses": dict(),
     "not_saving": dict(save_all=True, interval=10**9, start=1),
 }
+
+
+# Cheaper ones take more steps: what they cost is closer to the noise.
+STEPS_FACTOR = {"gradient_stats": 2, "losses": 4, "not_saving": 12, "standard": 16}
+TURN_STEPS = 5
+WARM_UP_TURNS = 2
 
 
 def mlp():
@@ -147,20 +155,20 @@ class Contender:
             self.hook.register_module(bench.net)
             self.hook.register_loss(bench.loss)
         self._callbacks.take_off()
-        self.wall, self.thread = [], []
-        self.cpu = 0.0
+        self.forget()
 
-    def step(self):
+    def take_turn(self):
         self._callbacks.put_back()
         wall, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
-        self._bench.step()
-        self.wall.append(time.perf_counter() - wall)
-        self.thread.append(time.thread_time() - thread)
-        self.cpu += settled() - process
+        for _ in range(TURN_STEPS):
+            self._bench.step()
+        self.wall.append((time.perf_counter() - wall) / TURN_STEPS)
+        self.thread.append((time.thread_time() - thread) / TURN_STEPS)
+        self.process.append((settled() - process) / TURN_STEPS)
         self._callbacks.take_off()
 
     def forget(self):
-        self.wall, self.thread, self.cpu = [], [], 0.0
+        self.wall, self.thread, self.process = [], [], []
 
     def close(self):
         if self.hook is not None:
@@ -181,24 +189,23 @@ def settled():
 def measure(model, scenario, packages, steps, directory):
     bench = Bench(model)
     directory = tempfile.mkdtemp(prefix=f"{scenario}-{model}-", dir=directory)
-    contenders = [Contender("bare", None, bench, scenario, directory)]
+    contenders = [Contender(name, None, bench, scenario, directory) for name in ("bare", "noise")]
     contenders += [Contender(name, package, bench, scenario, directory) for name, package in packages]
-    for _ in range(4):
-        for contender in contenders:
-            contender.step()
-    for contender in contenders:
-        contender.forget()
-    for i in range(steps):
-        for k in range(len(contenders)):  # nobody always comes after the same one
-            contenders[(i + k) % len(contenders)].step()
+    order = random.Random(0)
+    for i in range(steps // TURN_STEPS + WARM_UP_TURNS):
+        if i == WARM_UP_TURNS:
+            for contender in contenders:
+                contender.forget()
+        for contender in order.sample(contenders, len(contenders)):
+            contender.take_turn()
     for contender in contenders:
         contender.close()
     bare = contenders[0]
-    figures = {"model": model, "scenario": scenario, "bare_us": low(bare.wall) * 1e6}
+    figures = {"model": model, "scenario": scenario, "bare_us": statistics.median(bare.wall) * 1e6}
     for contender in contenders[1:]:
-        figures[f"{contender.name}_us"] = (low(contender.wall) - low(bare.wall)) * 1e6
-        figures[f"{contender.name}_thread_us"] = (low(contender.thread) - low(bare.thread)) * 1e6
-        figures[f"{contender.name}_cpu_us"] = (contender.cpu - bare.cpu) / steps * 1e6
+        figures[f"{contender.name}_us"] = more(contender.wall, bare.wall)
+        figures[f"{contender.name}_thread_us"] = more(contender.thread, bare.thread)
+        figures[f"{contender.name}_cpu_us"] = more(contender.process, bare.process)
     if "smdebug_us" in figures:
         for kind in ("", "thread_", "cpu_"):
             ratio = figures[f"smdebug_{kind}us"] / max(figures[f"tornasole_{kind}us"], 0.1)
@@ -278,9 +285,9 @@ def measure_standard(model, steps, directory, block=40):
     }
 
 
-def low(seconds):
-    """The lower quartile: what a step takes when nothing else disturbs it."""
-    return statistics.quantiles(seconds, n=4)[0]
+def more(seconds, bare):
+    """Microseconds that a step takes more than a bare one: what is usual, round by round."""
+    return statistics.median(mine - other for mine, other in zip(seconds, bare)) * 1e6
 
 
 def reference_package():
@@ -296,10 +303,10 @@ def measure_all(arguments, packages, directory):
     results = []
     for scenario in arguments.only or [*SCENARIOS, "standard"]:
         for model in arguments.model or (["wide"] if scenario == "not_saving" else ["mlp", "cnn", "deep"]):
+            steps = arguments.steps * STEPS_FACTOR.get(scenario, 1)
             if scenario == "standard":
-                figures = measure_standard(model, 40 * arguments.steps, directory)
+                figures = measure_standard(model, steps, directory)
             else:
-                steps = arguments.steps * (10 if scenario == "not_saving" else 1)
                 figures = measure(model, scenario, packages, steps, directory)
             results.append(figures)
             cells = [f"{key} {v:.4g}" if isinstance(v, float) else f"{v:18s}" for key, v in figures.items()]
@@ -309,7 +316,7 @@ def measure_all(arguments, packages, directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--only", action="append", choices=[*SCENARIOS, "standard"])
     parser.add_argument("--model", action="append", choices=list(MODELS))
     parser.add_argument("--json")
