@@ -141,6 +141,7 @@ struct HookOptions {
   std::optional<std::vector<std::string>> derived = {};    // none
   std::optional<bool> capture_functional = {};             // false
   std::optional<bool> stable_names = {};                   // false
+  std::optional<bool> warn_unmatched = {};                 // true
   std::optional<std::vector<std::string>> rules = {};      // none
 
   LogHook log = log_to_stderr;  // nullptr is silence

@@ -205,6 +205,7 @@ constexpr std::array kOptions = {
     option<&O::derived>("derived"),
     option<&O::capture_functional>("capture_functional"),
     option<&O::stable_names>("stable_names"),
+    option<&O::warn_unmatched>("warn_unmatched"),
     option<&O::rules>("rules"),
 };
 

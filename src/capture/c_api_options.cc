@@ -80,6 +80,7 @@ constexpr std::array kEngineSetters = {
     Setter{"derived", set_member<&O::derived>},
     Setter{"capture_functional", set_member<&O::capture_functional>},
     Setter{"stable_names", set_member<&O::stable_names>},
+    Setter{"warn_unmatched", set_member<&O::warn_unmatched>},
     Setter{"rules", set_member<&O::rules>},
 };
 

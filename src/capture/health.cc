@@ -62,7 +62,7 @@ void Health::value_left_out(std::string_view cause, std::string_view why) noexce
       is_first = counts_.dropped_values[std::string(cause)]++ == 0;
       ++counts_.changes;
     }
-    if (is_first) log(LogLevel::kWarning, fmt::format("{}; it was left out, and so will others be", why));
+    if (is_first) log(options_.gap_level, fmt::format("{}; it was left out, and so will others be", why));
   } catch (...) {
     emit(LogLevel::kError, "tornasole: a value that was left out could not be counted");
   }

@@ -27,6 +27,7 @@ class Health {
     LogHook log = {};
     LogLevel log_level = LogLevel::kWarning;
     bool is_strict = false;
+    LogLevel gap_level = LogLevel::kWarning;  // at which things are told that were asked for and are nowhere
   };
   struct Counts {
     std::int64_t due = 0;
@@ -55,6 +56,7 @@ class Health {
   // A failure that cost no step: reported once per cause.
   void note(std::string_view cause, const Error& why) noexcept;
   void waited(std::int64_t nanoseconds) noexcept;
+  LogLevel gap_level() const noexcept { return options_.gap_level; }
   // To the log hook, if the level asks for it. A text repeated more than three times is left out.
   void log(LogLevel level, std::string_view message) noexcept;
   bool wants_log(LogLevel level) const noexcept { return options_.log != nullptr && level >= options_.log_level; }

@@ -139,6 +139,7 @@ void HookState::derive(std::unique_lock<std::mutex>& lock, NameInfo& info, const
   if (wanted.empty() && !is_kept) return;
 
   const std::uint64_t serial = step_.id.serial;
+  const std::int64_t mode_step = step_.id.mode_step;
   const std::optional<std::int64_t> optimizer_step = step_.facts.optimizer_step;
   const std::optional<reduce::ValueRange> bounds = roles_.bounds_of(*info.name);
   const bool has_classes =
@@ -151,7 +152,10 @@ void HookState::derive(std::unique_lock<std::mutex>& lock, NameInfo& info, const
   const bool is_same_kind = kept && kept.dtype == tensor.dtype() && kept.shape == tensor.shape();
   const bool has_stepped = kept && kept.step_serial != serial &&
                            !(optimizer_step && kept.optimizer_step && *optimizer_step == *kept.optimizer_step);
-  if (!is_same_kind || !has_stepped) {
+  // A change that took several optimizer steps is not what one does.
+  const bool is_next = kept && (mode_step == kept.mode_step + 1 ||
+                                (optimizer_step && kept.optimizer_step && *optimizer_step == *kept.optimizer_step + 1));
+  if (!is_same_kind || !has_stepped || !is_next) {
     std::erase_if(wanted, [](const Derived& derived) { return compares(derived.statistic); });
   }
 
@@ -174,6 +178,7 @@ void HookState::derive(std::unique_lock<std::mutex>& lock, NameInfo& info, const
     if (is_kept && (has_stepped || !is_same_kind)) {
       fits = kept_.copy(tensor, &kept);
       kept.step_serial = serial;
+      kept.mode_step = mode_step;
       kept.optimizer_step = optimizer_step;
     }
   }

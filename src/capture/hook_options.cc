@@ -65,6 +65,7 @@ HookOptions options_of(const config::Config& config, const plan::Collections& co
   options.derived = config.derived;
   options.capture_functional = config.capture_functional;
   options.stable_names = config.stable_names;
+  options.warn_unmatched = config.warn_unmatched;
   options.rules = config.rules;
   options.log = nullptr;
   options.log_level = config.log_level;

@@ -42,7 +42,7 @@ void HookState::report_coverage_locked(bool is_final) {
     std::string text = fmt::format("collection '{}': no tensor {}matches {}", printable(coverage.collection),
                                    is_final ? "" : "so far ", join(coverage.unmatched_patterns));
     if (!coverage.near_misses.empty()) text += "; nearly: " + join(coverage.near_misses);
-    health_->log(LogLevel::kWarning, text);
+    health_->log(health_->gap_level(), text);
   }
   if (is_final && health_->counts().due == 0 && !infos_.empty()) {
     health_->log(

@@ -101,8 +101,11 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   TORNASOLE_CHECK(check_supported(config));
   const Clock* clock = dependencies.clock != nullptr ? dependencies.clock : &system_clock();
   TORNASOLE_TRY(LogHook sink, make_log(config, std::move(log)));
-  auto health = std::make_shared<Health>(Health::Options{
-      .log = std::move(sink), .log_level = config.log_level, .is_strict = config.strict && config.abort_if_strict});
+  auto health = std::make_shared<Health>(
+      Health::Options{.log = std::move(sink),
+                      .log_level = config.log_level,
+                      .is_strict = config.strict && config.abort_if_strict,
+                      .gap_level = config.warn_unmatched ? LogLevel::kWarning : LogLevel::kInfo});
   for (const std::string& warning : config.warnings) health->log(LogLevel::kWarning, warning);
   if (config.spool_dir) {
     health->log(LogLevel::kWarning, "spool_dir is not available yet and is ignored: objects wait in memory");

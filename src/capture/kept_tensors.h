@@ -41,6 +41,7 @@ struct KeptTensor {
   DType dtype = DType::kFloat32;
   Shape shape = {};
   std::uint64_t step_serial = 0;
+  std::int64_t mode_step = 0;
   std::optional<std::int64_t> optimizer_step = {};
 
   explicit operator bool() const noexcept { return static_cast<bool>(memory); }

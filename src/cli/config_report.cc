@@ -102,6 +102,7 @@ class OptionLister {
     add("derived", list_text(config_.derived));
     add("capture_functional", yes_no(config_.capture_functional));
     add("stable_names", yes_no(config_.stable_names));
+    add("warn_unmatched", yes_no(config_.warn_unmatched));
     add("rules", list_text(config_.rules));
   }
 

@@ -90,6 +90,7 @@ struct Config {
   std::vector<std::string> derived = {};
   bool capture_functional = false;
   bool stable_names = false;
+  bool warn_unmatched = true;
   std::vector<std::string> rules = {};
 
   bool strict = false;  // TORNASOLE_STRICT=1

@@ -153,6 +153,7 @@ constexpr std::array kOptions = {
     EngineOption{"derived", argument<&O::derived>, derived},
     EngineOption{"capture_functional", argument<&O::capture_functional>, boolean<&C::capture_functional>},
     EngineOption{"stable_names", argument<&O::stable_names>, boolean<&C::stable_names>},
+    EngineOption{"warn_unmatched", argument<&O::warn_unmatched>, boolean<&C::warn_unmatched>},
     EngineOption{"rules", argument<&O::rules>, rules},
 };
 // clang-format on

@@ -12,7 +12,10 @@
 namespace tornasole::reduce {
 namespace {
 
-// Calls function(class) for every element in row-major order. Every class is from 0 to limit - 1, else kInvalid.
+constexpr std::uint32_t kNoClass = std::numeric_limits<std::uint32_t>::max();
+
+// Calls function(class) for every element in row-major order, with kNoClass for one that is ignored. Every other class
+// is from 0 to limit - 1, else kInvalid.
 template <typename Function>
 Status for_each_class(const TensorView& labels, std::int64_t limit, const Function& function) {
   double refused = 0;
@@ -21,12 +24,16 @@ Status for_each_class(const TensorView& labels, std::int64_t limit, const Functi
     return for_each_block<Raw>(labels, ElementOrder::kRowMajor, [&](const Raw* x, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i) {
         const double value = load(x[i]);
+        if (value == kIgnoredLabel) {
+          function(kNoClass);
+          continue;
+        }
         const bool is_class = value >= 0 && value < static_cast<double>(limit) && value == std::floor(value);
         if (!is_class) {
           refused = value;
           return false;
         }
-        function(static_cast<std::size_t>(value));
+        function(static_cast<std::uint32_t>(value));
       }
       return true;
     });
@@ -35,12 +42,10 @@ Status for_each_class(const TensorView& labels, std::int64_t limit, const Functi
   return invalid_error("classes: {} is not allowed; allowed: whole numbers from 0 to {}", refused, limit - 1);
 }
 
-Result<std::vector<std::uint16_t>> read_classes(const TensorView& labels) {
-  static_assert(kMaxPairedClasses <= std::numeric_limits<std::uint16_t>::max());
-  std::vector<std::uint16_t> classes;
+Result<std::vector<std::uint32_t>> read_classes(const TensorView& labels) {
+  std::vector<std::uint32_t> classes;
   classes.reserve(static_cast<std::size_t>(labels.element_count()));
-  TORNASOLE_CHECK(for_each_class(labels, kMaxPairedClasses,
-                                 [&](std::size_t c) { classes.push_back(static_cast<std::uint16_t>(c)); }));
+  TORNASOLE_CHECK(for_each_class(labels, kMaxPairedClasses, [&](std::uint32_t c) { classes.push_back(c); }));
   return classes;
 }
 
@@ -61,7 +66,8 @@ std::vector<std::int64_t> strides_of(const TensorView& tensor) {
 Result<Tensor> class_counts(const TensorView& labels) {
   TORNASOLE_CHECK(check_real_elements(labels, "classes"));
   std::vector<std::int64_t> counts;
-  TORNASOLE_CHECK(for_each_class(labels, kMaxClasses, [&](std::size_t c) {
+  TORNASOLE_CHECK(for_each_class(labels, kMaxClasses, [&](std::uint32_t c) {
+    if (c == kNoClass) return;
     if (c >= counts.size()) counts.resize(c + 1);
     ++counts[c];
   }));
@@ -79,14 +85,17 @@ Result<Tensor> class_pairs(const TensorView& labels, const TensorView& predictio
   if (classes < 0 || classes > kMaxPairedClasses) {
     return invalid_error("classes: {} of them are not allowed; allowed: at most {}", classes, kMaxPairedClasses);
   }
-  TORNASOLE_TRY(const std::vector<std::uint16_t> rows, read_classes(labels));
-  TORNASOLE_TRY(const std::vector<std::uint16_t> columns, read_classes(predictions));
+  TORNASOLE_TRY(const std::vector<std::uint32_t> rows, read_classes(labels));
+  TORNASOLE_TRY(const std::vector<std::uint32_t> columns, read_classes(predictions));
   auto size = static_cast<std::size_t>(classes);
-  for (const auto* list : {&rows, &columns}) {
-    for (const std::uint16_t c : *list) size = std::max<std::size_t>(size, c + 1U);
+  const auto is_pair = [&](std::size_t i) { return rows[i] != kNoClass && columns[i] != kNoClass; };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (is_pair(i)) size = std::max<std::size_t>({size, rows[i] + 1U, columns[i] + 1U});
   }
   std::vector<std::int64_t> pairs(size * size);
-  for (std::size_t i = 0; i < rows.size(); ++i) ++pairs[rows[i] * size + columns[i]];
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (is_pair(i)) ++pairs[rows[i] * size + columns[i]];
+  }
   const auto extent = static_cast<std::int64_t>(size);
   return make_tensor<std::int64_t>(pairs, Shape{extent, extent});
 }

@@ -75,8 +75,9 @@ Result<Tensor> content_hash(const TensorView& tensor);
 
 inline constexpr std::int64_t kMaxClasses = 65'536;
 inline constexpr std::int64_t kMaxPairedClasses = 4'096;
+inline constexpr double kIgnoredLabel = -100;  // what PyTorch and what is built on it leave out of a loss
 // int64 [C], C one more than the largest label: how often each occurs. Labels are integers, or floats with integral
-// values, from 0 to kMaxClasses - 1; anything else is kInvalid.
+// values, from 0 to kMaxClasses - 1; kIgnoredLabel is not counted, anything else is kInvalid.
 Result<Tensor> class_counts(const TensorView& labels);
 // int64 [C, C]: how often label (row) and prediction (column) come together: two tensors of classes, as above, with the
 // same number of elements. C is one more than the largest class of both and at least `classes`; at most

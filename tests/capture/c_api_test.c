@@ -173,6 +173,7 @@ static void every_option_is_known_by_its_name(void) {
       {"flight_recorder_raw", "true"},
       {"derived", "counts"},
       {"capture_functional", "false"},
+      {"warn_unmatched", "true"},
       {"stable_names", "true"},
       {"rules", "VanishingGradient"},
   };

@@ -201,6 +201,20 @@ TEST_F(DerivedTest, BoundsAreInTheModelDescription) {
   EXPECT_THAT(*text, ::testing::HasSubstr(R"("bounds": {"x": [-1.0, null]})"));
 }
 
+TEST_F(DerivedTest, WhatIsNowhereIsNoWarningIfTheUserSaysSo) {
+  HookOptions some = options({"quantiles"}, {"weights", "asked"});
+  some.warn_unmatched = false;
+  {
+    Hook hook = open(some);
+    ASSERT_TRUE(hook.set_collection({.name = "asked", .include_regex = {"nowhere"}}));
+    auto step = hook.begin_step(Mode::kTrain);
+    step.save("fc.weight", std::vector<std::complex<float>>{1, 2});
+    step.save("loss", 1.0F);
+  }
+  EXPECT_EQ(warnings_with("left out"), 0);
+  EXPECT_EQ(warnings_with("no tensor"), 0);
+}
+
 // ---- the step before
 
 TEST_F(DerivedTest, UpdateAndCosineCompareWithTheStepBefore) {
@@ -236,6 +250,24 @@ TEST_F(DerivedTest, TheStepBeforeADueOneIsLookedAtToo) {
   }
   EXPECT_EQ(step_numbers(*store_), (std::vector<std::int64_t>{0, 10}));
   EXPECT_THAT(read<double>(10, "derived/update/fc.weight"), ElementsAre(100 - 81, 81));
+}
+
+TEST_F(DerivedTest, AChangeOfSeveralOptimizerStepsIsNoUpdate) {
+  HookOptions first = options({"update"});
+  first.save_config = {.save_interval = 1, .end_step = 2};
+  {
+    Hook hook = open(first);
+    for (int i = 0; i < 9; ++i) {
+      auto step = hook.begin_step(Mode::kTrain);
+      hook.set_facts({.optimizer_step = i});
+      const std::string_view weights[] = {"weights"};
+      if (i == 6 || i == 7) step.make_due(weights);
+      step.save("fc.weight", static_cast<float>(i * i));
+    }
+  }
+  EXPECT_THAT(read<double>(1, "derived/update/fc.weight"), ElementsAre(1, 0));
+  EXPECT_THAT(names_at(6, "derived/"), IsEmpty());
+  EXPECT_THAT(read<double>(7, "derived/update/fc.weight"), ElementsAre(13, 36));
 }
 
 TEST_F(DerivedTest, StepsThatShareAnOptimizerStepAreOne) {

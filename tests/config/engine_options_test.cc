@@ -43,6 +43,7 @@ const Good kGood[] = {
      [](const Config& c) { return c.derived == std::vector<std::string>{"counts", "hash"}; }},
     {"capture_functional", "true", "1", [](const Config& c) { return c.capture_functional; }},
     {"stable_names", "true", "1", [](const Config& c) { return c.stable_names; }},
+    {"warn_unmatched", "false", "0", [](const Config& c) { return !c.warn_unmatched; }},
     {"rules", "\"vanishing_gradient,LossSpike\"", "vanishing_gradient,LossSpike",
      [](const Config& c) { return c.rules == std::vector<std::string>{"vanishing_gradient", "LossSpike"}; }},
 };
@@ -121,6 +122,7 @@ TEST(EngineOptions, WrongValuesAreRefusedWhereverTheyStand) {
       {"derived", "5", nullptr, "allowed: a comma list"},
       {"capture_functional", "3", "3", kBool},
       {"stable_names", "\"x\"", "x", kBool},
+      {"warn_unmatched", "\"maybe\"", "maybe", kBool},
       {"rules", "\"../evil.py\"", "../evil.py", "allowed: names of rules"},
       {"rules", "[\"os.system('x')\"]", "os.system('x')", "allowed: names of rules"},
   };

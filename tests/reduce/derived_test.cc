@@ -115,6 +115,16 @@ TEST(Classes, CountsOfLabels) {
   EXPECT_EQ(class_counts(TensorView::of(std::vector<std::int32_t>{65'535}))->shape(), Shape{65'536});
 }
 
+TEST(Classes, IgnoredLabelsAreNotCounted) {
+  const std::vector<std::int64_t> labels = {-100, 1, -100, 0, 1};
+  const std::vector<std::int64_t> predictions = {7, 1, 9, 1, 0};
+  EXPECT_EQ(values_of<std::int64_t>(*class_counts(TensorView::of(labels))), (std::vector<std::int64_t>{1, 2}));
+  const auto pairs = class_pairs(TensorView::of(labels), TensorView::of(predictions));
+  ASSERT_TRUE(pairs.ok());
+  EXPECT_EQ(pairs->shape(), (Shape{2, 2}));
+  EXPECT_EQ(values_of<std::int64_t>(*pairs), (std::vector<std::int64_t>{0, 1, 1, 1}));
+}
+
 TEST(Classes, WhatIsNoClassIsRefusedByValue) {
   struct Case {
     const char* shown;

@@ -278,6 +278,20 @@ TEST(FrozenLayers, ALayerThatRunsAndHasNoGradientIsCutOff) {
   EXPECT_EQ(run_with(false)[0].severity, Severity::kInfo) << "it is not used";
 }
 
+TEST(FrozenLayers, WhatNoOptimizerHasAndNoLossReachesIsSetApart) {
+  const auto verdicts = [](bool has_gradient) {
+    MadeRun run(10);
+    run.weight("net.weight", [](std::size_t) { return 0.1; });
+    run.weight("target.weight", [](std::size_t) { return 0.0; });
+    run.gradient("net.weight", 1);
+    if (has_gradient) run.gradient("target.weight", 1);
+    run.record.optimized = {"net.weight"};
+    return ask(kCheckFrozenLayers, run).size();
+  };
+  EXPECT_EQ(verdicts(false), 0U) << "a target network";
+  EXPECT_EQ(verdicts(true), 1U) << "it was forgotten";
+}
+
 TEST(FeatureImportanceOverweight, IsNotAboutTheFirstTrees) {
   const auto said = [](const std::function<double(std::size_t)>& share, std::size_t features) {
     MadeRun run(10);

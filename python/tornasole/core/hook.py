@@ -36,7 +36,7 @@ class BaseHook:
     ``when_full``, ``queue_bytes``, ``queue_wait_ms``, ``close_wait_s``, ``readable_by_smdebug``, ``resume``,
     ``shared``, ``flush_on_signal``, ``honour_stop``, ``reduce_threads``, ``max_bytes_per_step``, ``max_bytes_per_run``,
     ``keep_steps``, ``flight_recorder_steps``, ``flight_recorder_bytes``, ``flight_recorder_raw``, ``derived``,
-    ``capture_functional``, ``stable_names``.
+    ``capture_functional``, ``stable_names``, ``warn_unmatched``.
 
     ``rules`` run inside the training, on a thread of low priority: names of built-in rules, or what
     :mod:`tornasole.rules.configs` makes. The hook saves what they need besides. When a condition is met first, a

@@ -53,4 +53,10 @@ def is_unmade(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin) or tensor.device.type == "meta"
 
 
+def is_in_transform(tensor: torch.Tensor) -> bool:
+    """Whether it stands for values inside ``torch.func.vmap``, ``grad`` and the like, where it has none of its own."""
+    functorch = getattr(torch._C, "_functorch", None)
+    return hasattr(functorch, "is_functorch_wrapped_tensor") and functorch.is_functorch_wrapped_tensor(tensor)
+
+
 Save = Callable[[str, Any], None]

@@ -101,6 +101,44 @@ class _Taps:
             attached.detach()
 
 
+class OtherEntry:
+    """A second place where steps begin: a part that methods of the root other than ``forward`` call.
+
+    A step begins with the first call after a backward pass, with gradients, while the root itself is not running.
+    ``passes`` counts the backward passes.
+    """
+
+    def __init__(self, capture: "ModelCapture", root: torch.nn.Module, part: torch.nn.Module, passes: Callable[[], int]):
+        self._capture, self._root, self._passes = weakref.ref(capture), weakref.ref(root), passes
+        self._depth = 0  # of calls of the root
+        self._begun_after = -1
+        self._handles = [
+            root.register_forward_pre_hook(Callback(self._enter)),
+            root.register_forward_hook(Callback(self._leave), always_call=True),
+            part.register_forward_pre_hook(Callback(self._begin)),
+        ]
+
+    def close(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _enter(self, *_) -> None:
+        self._depth += 1
+
+    def _leave(self, *_) -> None:
+        self._depth -= 1
+
+    def _begin(self, _module, inputs) -> None:
+        passes = self._passes()
+        if self._depth > 0 or passes == self._begun_after or not torch.is_grad_enabled():
+            return
+        self._begun_after = passes
+        capture, root = self._capture(), self._root()
+        if capture is not None and root is not None:
+            capture.before_forward(root, inputs)
+            capture._pass()  # nothing tells where such a pass ends: a step is whole without
+
+
 def call_order(root: str, ends: Iterable[Tuple[str, int]]) -> Dict[str, int]:
     """Module -> its place in the order in which modules began, from the order in which they ended (negative: never).
 
@@ -152,6 +190,7 @@ class ModelCapture:
         self._find_structure(root)
         callback = Callback(self.before_forward)
         self._handle = (entry or root).register_forward_pre_hook(callback)
+        self._other_entry: Optional[OtherEntry] = None
 
     def become_compiled(self, compiled: Optional[torch.nn.Module]) -> None:
         """The root was compiled after it was registered, into another module or in its place.
@@ -176,6 +215,12 @@ class ModelCapture:
 
         self._root()._compiled_call_impl = begin_and_run
         self._compiled_call = begin_and_run, run
+
+    def begin_at(self, part: torch.nn.Module, passes: Callable[[], int]) -> None:
+        """From now on a call of this part, where the root is not running, begins a step too: see OtherEntry."""
+        root = self._root()
+        if root is not None and self._other_entry is None:
+            self._other_entry = OtherEntry(self, root, part, passes)
 
     def uncaptured(self) -> List[str]:
         """Modules whose inputs and outputs cannot be had, by name: they run inside compiled code."""
@@ -381,6 +426,8 @@ class ModelCapture:
     def close(self) -> None:
         """Takes everything off the model."""
         self._forget()
+        if self._other_entry is not None:
+            self._other_entry.close()
         self._pass.set_listener(None)
         root = self._root()
         if root is not None and self._compiled_call is not None and root._compiled_call_impl is self._compiled_call[0]:

@@ -28,6 +28,7 @@ from tornasole.exceptions import SMDebugError
 from tornasole.modes import ModeKeys
 from tornasole.pytorch.callback_methods import CallbackMethods, ReplacedCallbacks
 from tornasole.pytorch.host_copies import HostCopies
+from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.pytorch.model_capture import Attached, ModelCapture
 from tornasole.pytorch.model_description import describe
 from tornasole.pytorch.model_graph import graph_def_of
@@ -277,6 +278,9 @@ class Hook(CallbackMethods, BaseHook):
             try:
                 hook = this()
                 if hook is None:
+                    return
+                if is_in_transform(tensor):
+                    hook._note_failure("torch.func", ValueError("inside its transforms tensors have no values"))
                     return
                 if isinstance(error, TypeError):
                     hook._copies.save(save, name, tensor)

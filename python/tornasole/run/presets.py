@@ -26,7 +26,8 @@ _GRADIENTS = ("gradient/", "optimizer_gradient/")
 
 def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
     """A hook configured by a preset."""
-    hook = hook_class(out_dir=out_dir, stable_names=True, capture_functional=name != "light", **_options(name))
+    options = {**_options(name), "stable_names": True, "capture_functional": name != "light", "warn_unmatched": False}
+    hook = hook_class(out_dir=out_dir, **options)
     hook._is_asked_for_rates = True
     if name == "standard":
         hook._watcher = StandardPreset(hook)
@@ -65,8 +66,6 @@ class StandardPreset:
         self._optimizer_steps = 0  # made before the open step
         statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
-        activations.include(r"_output_\d+$")
-        activations.include(_LOSS_INPUTS)
         activations.exclude(r"([Ll]oss|cross_entropy|nll|kl_div)[^.]*_output_\d+$")
         for name in _BUDGETED:
             hook.get_collection(name).reduction_config = statistics
@@ -77,8 +76,13 @@ class StandardPreset:
         watched.save_config = SaveConfig(save_interval=1)
 
     def model_registered(self, root: str) -> None:
-        """The model has a name: its inputs are looked at like its activations."""
-        self._hook.get_collection("activations").include(rf"^{re.escape(root)}_input_\d+$")
+        """The model has a name: its inputs are looked at like its activations.
+
+        One pattern for all, since a pattern that matches nothing is told to the user, and a model may have no inputs
+        that are tensors, or no loss that we know.
+        """
+        wanted = rf"_output_\d+$|{_LOSS_INPUTS}|^{re.escape(root)}_input_\d+$"
+        self._hook.get_collection("activations").include(wanted)
 
     def before_step(self, mode: ModeKeys) -> None:
         """A step is about to begin. The one before is still open, and so is what is in memory of it."""

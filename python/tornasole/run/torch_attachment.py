@@ -5,10 +5,13 @@
 2. Losses: modules of ``torch.nn`` are registered at their first call; functions of ``torch.nn.functional`` are recorded
    under their names; the value ``backward()`` is called on is ``backward_loss_output_0`` if neither gave it.
 3. The mode of a step is that of the root module: training or not.
+4. Training may go on without a call of that module: programs call other methods of it, such as ``model.loss(batch)``.
+   After a few backward passes of which no step knows, the first part that is called begins steps too.
 
 A hook that the script builds itself is used instead, and gets the losses.
 """
 
+import atexit
 import functools
 import sys
 import threading
@@ -43,6 +46,7 @@ LOSS_FUNCTIONS = (
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 )
+_UNKNOWN_PASSES = 3
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 _is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 
@@ -57,6 +61,9 @@ class Attachment:
         self._inside = threading.local()  # how deep in calls of modules, losses and loss functions
         self._known_losses: List[Any] = []  # grad_fn of losses of this step
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
+        self._passes = 0  # backward passes so far
+        self._known_pass = (-1, -1)  # step and optimizer's step at the last of them
+        self._unknown_passes = 0  # in a row, of which no step knows
 
     # ---- finding the model
 
@@ -126,6 +133,35 @@ class Attachment:
         self._stop_search()
         tell_nothing_is_captured(error)
 
+    # ---- steps that begin elsewhere
+
+    def _look_for_other_entry(self) -> None:
+        """Counts backward passes after an optimizer's step without a call of the model, with gradients, in between."""
+        if self._unknown_passes > _UNKNOWN_PASSES:
+            return
+        step, taken = self.hook.step, self.hook._optimizers.steps
+        is_called = step != self._known_pass[0] and self.hook._has_pass_gradients
+        is_known = is_called or taken == self._known_pass[1]
+        self._known_pass = step, taken
+        self._unknown_passes = 0 if is_known else self._unknown_passes + 1
+        if self._unknown_passes == _UNKNOWN_PASSES:
+            self._unknown_passes += 1  # looked for once
+            self._search = torch.nn.modules.module.register_module_forward_pre_hook(self._before_any_part)
+
+    def _before_any_part(self, module: torch.nn.Module, inputs) -> None:
+        if _is_compiling() or not torch.is_grad_enabled() or isinstance(module, torch.nn.modules.loss._Loss):
+            return
+        try:
+            for capture in self.hook._live_captures():
+                root = capture.root()
+                if root is module or not any(parameter.requires_grad for parameter in module.parameters()):
+                    continue
+                if any(part is module for part in root.modules()):
+                    self._stop_search()
+                    capture.begin_at(module, lambda: self._passes)
+        except Exception as error:
+            self._give_up(error)
+
     # ---- losses
 
     def _depth(self) -> int:
@@ -171,6 +207,7 @@ class Attachment:
 
     def before_backward(self, value: torch.Tensor) -> None:
         """The value a backward pass starts from."""
+        self._passes += 1
         if not self.is_recording():
             return
         if value.numel() == 1 and not self._comes_from_known_loss(value):
@@ -178,6 +215,7 @@ class Attachment:
             self._record("backward_loss", value)
         self._known_losses.clear()
         self.hook._backward_begins()
+        self._look_for_other_entry()
 
     def _record(self, name: str, value: Any) -> None:
         if not isinstance(value, torch.Tensor) or not self.hook._is_step_due():
@@ -282,8 +320,19 @@ def attach() -> Attachment:
         return backward(self, *arguments, **keywords)
 
     torch.Tensor.backward = backward_told
+    atexit.register(_tell_what_is_missing, attachment)
     attachment.search()
     return attachment
+
+
+def _tell_what_is_missing(attachment: Attachment) -> None:
+    """At the end of a program that trained something without a call of a module: there is no trial, and here is why."""
+    if attachment.hook is None and attachment._passes and not attachment.is_off:
+        print(
+            f"tornasole: nothing was captured: backward() was called {attachment._passes} times, but no torch.nn.Module "
+            "with something to train; models are found when they are called as model(...)",
+            file=sys.stderr,
+        )
 
 
 def _recorded(attachment: Attachment, function: Callable, name: str) -> Callable:

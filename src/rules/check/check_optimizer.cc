@@ -120,15 +120,19 @@ std::string gradient_of(const RunRecord& run, const History& weight) {
   return is_saved ? "zero" : "absent";
 }
 
+// Nobody means to train it here: no optimizer has it and no loss reaches it. A target network, an average of weights.
+bool is_set_apart(const RunRecord& run, const History& weight) {
+  return !run.optimized.empty() && !run.optimized.contains(weight.name) && gradient_of(run, weight) == "absent";
+}
+
 void look_for_frozen(const RunRecord& run, Judgement& judgement) {
-  constexpr std::size_t kLeastChanges = 5;
   bool is_any_changed = false;
   std::vector<const History*> frozen;
   for (const History* weight : trained_weights(run)) {
     const Changes changes = changes_of(*weight);
     if (changes.real > 0) {
       is_any_changed = true;
-    } else if (changes.known >= kLeastChanges) {
+    } else if (changes.known >= kPatience && !is_set_apart(run, *weight)) {
       frozen.push_back(weight);
     }
   }

@@ -1,0 +1,88 @@
+"""Programs that train in other ways than by calling their model, captured all the same or told why not."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
+from test_zero_change import NET  # noqa: E402
+from trial_dump import TrialDump  # noqa: E402
+
+HEAD = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+torch.set_num_threads(1)
+"""
+BY_METHOD = """
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 4)
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+    def loss(self, x):
+        once = torch.relu(self.first(x)) {again}
+        return (self.second(once) - x).square().mean()
+flow = Flow()
+{before}
+optimizer = torch.optim.Adam(flow.parameters(), lr=1e-2)
+for step in range(20):
+    optimizer.zero_grad()
+    flow.loss(torch.randn(16, 4)).backward()
+    optimizer.step()
+    {between}
+print(sum(p.double().sum().item() for p in flow.parameters()))
+"""
+NO_GRAD = "with torch.no_grad(): flow(torch.zeros(1, 4))"
+METHODS = [
+    ("a method from the start", "", "", "", 20),
+    ("a method after a call of the model", "", "flow(torch.zeros(1, 4))", "", 16),
+    ("a part that is used twice", "+ torch.relu(self.first(-x))", "flow(torch.zeros(1, 4))", "", 16),
+    ("and the model without gradients", "", "flow(torch.zeros(1, 4))", NO_GRAD, 16),
+]
+
+
+@pytest.mark.parametrize("what, again, before, between, steps", METHODS, ids=[row[0] for row in METHODS])
+def test_training_by_a_method(what, again, before, between, steps, run_program, tmp_path):
+    text = HEAD + BY_METHOD.format(again=again, before=before, between=between)
+    bare = run_program(text)
+    ran = run_program(text, under=["--out", "out"])
+    assert (ran.returncode, ran.stdout) == (0, bare.stdout), ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    trained = [step for step in trial.steps["TRAIN"] if "backward_loss_output_0" in trial.names_at(step)]
+    assert steps <= len(trained) <= 20
+    assert "gradient/Flow_first.weight" in trial.names
+
+
+def test_a_program_without_a_call_of_a_module_is_told_so(run_program, tmp_path):
+    text = HEAD + "w = torch.zeros(3, requires_grad=True)\nfor _ in range(4): (w - 1).square().sum().backward()\n"
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0
+    assert "nothing was captured: backward() was called 4 times" in ran.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_program_that_does_not_train_is_told_nothing(run_program):
+    ran = run_program(HEAD + "nn.Linear(2, 2)(torch.zeros(1, 2))\n", under=["--out", "out"])
+    assert ran.returncode == 0
+    assert "nothing was captured" not in ran.stderr
+
+
+QUIET = [
+    ("a model without inputs that are tensors", "F.cross_entropy(net(x=inputs), labels)"),
+    ("targets that are no classes", "F.mse_loss(net(inputs), torch.randn(5, 3))"),
+    ("labels that the loss ignores", "F.cross_entropy(net(inputs), torch.where(labels == 0, -100, labels))"),
+    ("a loss nobody knows", "net(inputs).square().mean()"),
+    ("no step of an optimizer", "net(inputs).square().mean() * 0"),
+]
+
+
+@pytest.mark.parametrize("what, loss", QUIET, ids=[row[0] for row in QUIET])
+def test_who_configured_nothing_is_warned_of_nothing(what, loss, run_program):
+    loop = f"for step in range(5):\n    optimizer.zero_grad()\n    ({loss}).backward()\n    optimizer.step()\n"
+    ran = run_program(NET + loop, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert "WARNING" not in ran.stderr
