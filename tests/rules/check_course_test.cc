@@ -53,19 +53,25 @@ TEST(SuspiciousValidation, BatchesOfTheTraining) {
   struct Case {
     const char* what;
     std::function<double(std::size_t)> mean;  // of a batch, by step
-    std::size_t verdicts;
+    std::optional<Severity> severity;
   };
+  const auto of_seven = [](std::size_t i) { return 0.01 * static_cast<double>(i % 7); };
   const Case cases[] = {
-      {"other batches", [](std::size_t i) { return 0.01 * static_cast<double>(i); }, 0},
-      {"batches that a training step had", [](std::size_t i) { return 0.01 * static_cast<double>(i % 5); }, 1},
-      {"most, but not all, are", [](std::size_t i) { return i == 49 ? 7 : 0.01 * static_cast<double>(i % 5); }, 0},
+      {"other batches", [](std::size_t i) { return 0.01 * static_cast<double>(i); }, {}},
+      {"batches that training steps had", of_seven, Severity::kWarning},
+      {"the one batch of the training", [](std::size_t) { return 0.5; }, Severity::kInfo},
+      {"most, but not all, are", [&](std::size_t i) { return i == 49 ? 7 : of_seven(i); }, {}},
   };
   for (const Case& c : cases) {
     MadeRun run = evaluated(50, [](double) { return 1.0; }, [](double) { return 1.0; });
     run.add("x", {.role = Role::kModelInput}, [&](std::size_t i) {
       return Columns{{Column::kMean, c.mean(i)}, {Column::kStd, 1}, {Column::kMin, -3}, {Column::kMax, 3}};
     });
-    EXPECT_EQ(ask(kCheckSuspiciousValidation, run).size(), c.verdicts) << c.what;
+    const std::vector<Verdict> verdicts = ask(kCheckSuspiciousValidation, run);
+    ASSERT_EQ(verdicts.size(), c.severity ? 1U : 0U) << c.what;
+    if (c.severity) {
+      EXPECT_EQ(verdicts[0].severity, *c.severity) << c.what;
+    }
   }
 }
 

@@ -20,15 +20,20 @@ void set(Row* row, Column column, double value) {
 
 void Recorder::note_round(std::span<const StepTensor* const> tensors) {
   std::map<std::string_view, const Tensor*> columns;
+  bool has_trees = false;
+  bool has_set_metrics = false;
+  bool has_network = false;
   for (const StepTensor* tensor : tensors) {
     const Role role = roles_->role_of(tensor->name).role;
-    const bool is_metric = role == Role::kLoss || role == Role::kValidationLoss;
-    // Runs of other writers have no description; nothing else calls a loss "<data set>-<metric>".
-    record_.is_boosting |=
-        role == Role::kTreeTable || role == Role::kImportance ||
-        (is_metric && roles_->model() == nullptr && tensor->name.find('-') != std::string_view::npos);
+    const bool is_loss = role == Role::kLoss || role == Role::kValidationLoss;
+    has_trees |= role == Role::kTreeTable || role == Role::kImportance;
+    has_set_metrics |= is_loss && tensor->name.find('-') != std::string_view::npos;
+    has_network |=
+        role == Role::kWeight || role == Role::kBias || role == Role::kGradient || role == Role::kLayerOutput;
     if (role == Role::kTreeTable) columns.try_emplace(tensor->name, tensor->value.get());
   }
+  // Runs of other writers have no description, but losses that are called "<data set>-<metric>", and nothing else.
+  record_.is_boosting |= has_trees || (has_set_metrics && !has_network && roles_->model() == nullptr);
   if (columns.empty()) return;
   const auto shape = tree_shape(columns["trees/ID"], columns["trees/Yes"], columns["trees/No"]);
   if (shape) record_.trees.push_back({static_cast<std::uint32_t>(record_.steps.size() - 1), *shape});

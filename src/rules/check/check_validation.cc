@@ -133,9 +133,11 @@ void look_for_same_batches(const RunRecord& run, Judgement& judgement) {
     std::size_t same = 0;
     std::size_t all = 0;
     std::optional<std::size_t> first;
+    bool are_several = false;
     for (std::size_t i = 0; i < input->size(); ++i) {
       if (run.steps[input->points[i]].step.mode != Mode::kEval) continue;
       ++all;
+      are_several |= first && compare_batches(*input, *first, *input, i) == Likeness::kDifferent;
       for (std::size_t k = 0; k < input->size(); ++k) {
         if (run.steps[input->points[k]].step.mode != run.training_mode()) continue;
         if (compare_batches(*input, i, *input, k) != Likeness::kEqual) continue;
@@ -145,8 +147,9 @@ void look_for_same_batches(const RunRecord& run, Judgement& judgement) {
       }
     }
     if (same < kLeastSame || same < all || !first) continue;
+    // A single batch, learned by heart and looked at again, is how many a training is tried out.
     judgement.add(
-        {.severity = Severity::kWarning,
+        {.severity = are_several ? Severity::kWarning : Severity::kInfo,
          .first_step = run.steps[input->points[*first]].global_step,
          .last_step = run.steps[input->points.back()].global_step,
          .mode = Mode::kEval,
