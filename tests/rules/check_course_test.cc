@@ -75,6 +75,15 @@ TEST(SuspiciousValidation, BatchesOfTheTraining) {
   }
 }
 
+TEST(SuspiciousValidation, NeedsSomethingOfTheEvaluations) {
+  std::string cannot;
+  MadeRun run = evaluated(50, [](double) { return 1.0; }, [](double) { return 1.0; });
+  EXPECT_TRUE(ask(kCheckSuspiciousValidation, run, &cannot).empty());
+  EXPECT_NE(cannot.find("inputs of evaluations"), std::string::npos);
+  EXPECT_TRUE(ask(kCheckSuspiciousValidation, MadeRun(50), &cannot).empty());
+  EXPECT_NE(cannot.find("needs evaluations"), std::string::npos);
+}
+
 TEST(SuspiciousValidation, EvaluationsThatGetMoreRight) {
   struct Case {
     const char* what;

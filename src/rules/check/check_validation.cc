@@ -218,9 +218,15 @@ void look_for_suspicion(const RunRecord& run, Judgement& judgement) {
     judgement.cannot("needs evaluations (steps of mode EVAL)");
     return;
   }
-  const auto has_answers = [](const History* predictions) { return !predictions->class_pairs.empty(); };
-  if (run.of_role(Role::kModelInput).empty() && std::ranges::none_of(run.of_role(Role::kPredictions), has_answers)) {
-    judgement.cannot("needs the model's inputs (their statistics), or predictions and labels of a classifier");
+  const auto is_evaluated = [&](std::uint32_t point) { return run.steps[point].step.mode == Mode::kEval; };
+  const bool has_batches = std::ranges::any_of(run.of_role(Role::kModelInput), [&](const History* input) {
+    return std::ranges::any_of(input->points, is_evaluated);
+  });
+  const bool has_answers = std::ranges::any_of(run.of_role(Role::kPredictions), [&](const History* predictions) {
+    return std::ranges::any_of(predictions->class_pairs, is_evaluated, &ClassPairs::point);
+  });
+  if (!has_batches && !has_answers) {
+    judgement.cannot("needs inputs of evaluations (their statistics), or predictions and labels of a classifier there");
     return;
   }
   look_for_same_batches(run, judgement);
