@@ -18,6 +18,10 @@
 // When the condition of a rule is met first, a warning is logged, the tensors it is about are saved whole at the next
 // steps, and the flight recorder, if there is one, is written.
 //
+// Rules run as they are documented, or, in profile check, ask what tornasole check asks: of the whole run so far, and
+// told once the answer has lasted, so that a healthy training hears nothing. A rule that was given parameters, and one
+// that the check has no question for, runs as documented in either profile.
+//
 // Of several workers the first runs the rules, over what all of them write. In a forked child nothing runs.
 
 #include <cstdint>
@@ -27,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "tornasole/check.h"
 #include "tornasole/export.h"
 #include "tornasole/hook.h"
 #include "tornasole/result.h"
@@ -48,6 +53,7 @@ struct InProcessOptions {
   double poll_s = 0.5;            // at most so often is what was published looked at
   std::int64_t detail_steps = 3;  // of the mode: tensors of a first finding are saved whole for so many; 0: not
   bool dump_flight_recorder = true;
+  Profile profile = Profile::kReference;
   // Called on the rules' thread after each step at which a condition is met.
   std::function<void(const RuleOutcome& rule, const Violation& newest)> on_met = {};
 };
@@ -55,7 +61,8 @@ struct InProcessOptions {
 class TORNASOLE_EXPORT InProcessRules {
  public:
   // Before the first step. The hook stays where it is until `stop`. kInvalid for a rule or a parameter that does not
-  // exist; kUnsupported for a rule that needs whole values or a clock, and for a hook that writes nothing.
+  // exist; kUnsupported for a rule that needs whole values, a clock or a statistic that the hook does not derive, and
+  // for a hook that writes nothing.
   static Result<InProcessRules> start(Hook* hook, std::vector<InProcessRule> rules, InProcessOptions options = {});
   InProcessRules(InProcessRules&&) noexcept;
   InProcessRules& operator=(InProcessRules&&) noexcept;

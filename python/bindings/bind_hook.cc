@@ -235,11 +235,12 @@ void bind_state(nb::class_<PythonHook>& hook) {
       .def("non_finite_tensors", [](PythonHook& self) { return self.hook().non_finite_tensors(); })
       .def(
           "start_rules",
-          [](PythonHook& self, const nb::list& rules, double poll_s, std::int64_t detail_steps, nb::object on_met) {
-            return start_rules(&self.hook(), rules, poll_s, detail_steps, std::move(on_met));
+          [](PythonHook& self, const nb::list& rules, double poll_s, std::int64_t detail_steps, nb::object on_met,
+             const std::string& profile) {
+            return start_rules(&self.hook(), rules, poll_s, detail_steps, std::move(on_met), profile);
           },
           nb::keep_alive<0, 1>(), nb::arg("rules"), nb::arg("poll_s"), nb::arg("detail_steps"),
-          nb::arg("on_met").none())
+          nb::arg("on_met").none(), nb::arg("profile"))
       .def_prop_ro("stop_requested", [](PythonHook& self) { return self.hook().stop_requested(); })
       .def("set_worker",
            [](PythonHook& self, std::int64_t rank, std::int64_t size) { check(self.hook().set_worker(rank, size)); })

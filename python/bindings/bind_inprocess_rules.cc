@@ -43,7 +43,7 @@ void call(const nb::object& function, const RuleOutcome& rule, const Violation& 
 }  // namespace
 
 PythonInProcess start_rules(Hook* hook, const nb::list& rules, double poll_s, std::int64_t detail_steps,
-                            nb::object on_met) {
+                            nb::object on_met, const std::string& profile) {
   std::vector<InProcessRule> wanted;
   for (const nb::handle rule : rules) {
     wanted.push_back({.rule = nb::cast<std::string>(rule[0]),
@@ -51,6 +51,7 @@ PythonInProcess start_rules(Hook* hook, const nb::list& rules, double poll_s, st
                       .parameters = nb::cast<std::map<std::string, std::string>>(rule[2])});
   }
   InProcessOptions options{.poll_s = poll_s, .detail_steps = detail_steps};
+  options.profile = profile == "check" ? Profile::kCheck : Profile::kReference;
   if (!on_met.is_none()) {
     options.on_met = [function = shared_function(std::move(on_met))](const RuleOutcome& rule, const Violation& newest) {
       call(*function, rule, newest);

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
 #include <utility>
 
 #include "tornasole/hook.h"
@@ -27,8 +28,8 @@ class PythonInProcess {
 };
 
 // `rules`: (rule, name, parameters) each; `on_met` is called with the rule's name and a violation, from the rules'
-// thread. The hook outlives what is returned.
+// thread; `profile`: reference or check. The hook outlives what is returned.
 PythonInProcess start_rules(Hook* hook, const nanobind::list& rules, double poll_s, std::int64_t detail_steps,
-                            nanobind::object on_met);
+                            nanobind::object on_met, const std::string& profile);
 
 }  // namespace tornasole::python

@@ -6,25 +6,31 @@
 #include "base/errors.h"
 #include "inprocess/rule_needs.h"
 #include "inprocess/rule_thread.h"
+#include "rules/check/live_question.h"
 
 namespace tornasole {
 
-Result<InProcessRules> InProcessRules::start(Hook* hook, std::vector<InProcessRule> rules, InProcessOptions options) {
+Result<InProcessRules> InProcessRules::start(Hook* hook, std::vector<InProcessRule> given, InProcessOptions options) {
   if (hook->options().dry_run) return unsupported_error("rules: a dry run writes nothing that they could look at");
   if (hook->step() >= 0) return invalid_error("rules are started before the first step; this is step {}", hook->step());
   if (!(options.poll_s > 0)) return invalid_error("poll_s is {}; allowed: more than 0", options.poll_s);
   if (options.detail_steps < 0) return invalid_error("detail_steps is {}; allowed: 0 or more", options.detail_steps);
   std::vector<std::vector<Need>> needs;
-  for (InProcessRule& rule : rules) {
+  for (InProcessRule& rule : given) {
     TORNASOLE_TRY(const NamedRule made, make_rule(rule.rule, rule.parameters, {}));
     if (rule.name.empty()) rule.name = made.name;
-    needs.push_back(made.rule->needs());
+    if (inprocess::is_question(rule, options.profile)) {
+      TORNASOLE_TRY(std::vector<Need> of_question, rules::question_needs(rules::question_name(rule.rule)));
+      needs.push_back(std::move(of_question));
+    } else {
+      needs.push_back(made.rule->needs());
+    }
   }
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    TORNASOLE_CHECK(inprocess::save_needs(rules[i].name, needs[i], hook));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    TORNASOLE_CHECK(inprocess::save_needs(given[i].name, needs[i], hook));
   }
   const bool is_first = hook->options().rank == 0;
-  auto thread = std::make_shared<inprocess::RuleThread>(hook, std::move(rules), std::move(options));
+  auto thread = std::make_shared<inprocess::RuleThread>(hook, std::move(given), std::move(options));
   if (is_first) hook->on_publish([thread] { thread->note_published(); });
   return InProcessRules(std::move(thread));
 }

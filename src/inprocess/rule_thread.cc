@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "rules/check/live_question.h"
 
 namespace tornasole::inprocess {
 namespace {
@@ -22,6 +23,10 @@ void lower_priority() {
 }
 
 }  // namespace
+
+bool is_question(const InProcessRule& rule, Profile profile) {
+  return profile == Profile::kCheck && rule.parameters.empty() && !rules::question_name(rule.rule).empty();
+}
 
 RuleThread::RuleThread(Hook* hook, std::vector<InProcessRule> rules, InProcessOptions options)
     : rules_(std::move(rules)),
@@ -126,7 +131,14 @@ Status RuleThread::open() {
     return !is_stopping_ || Clock::now() < stop_at_;
   };
   runner_.emplace(&*trial_, std::move(options));
+  const auto record = rules::make_live_record(*trial_);
   for (const InProcessRule& rule : rules_) {
+    if (is_question(rule, options_.profile)) {
+      NamedRule question = rules::make_question(rules::question_name(rule.rule), record);
+      question.name = rule.name;
+      runner_->add(std::move(question));
+      continue;
+    }
     // Made anew: some look into the description of the model, which the run has by now.
     TORNASOLE_TRY(NamedRule made, make_rule(rule.rule, rule.parameters, {.base = &*trial_}));
     made.name = rule.name;

@@ -29,6 +29,9 @@
 
 namespace tornasole::inprocess {
 
+// Whether it is asked as the check asks it; else it runs as documented.
+bool is_question(const InProcessRule& rule, Profile profile);
+
 class RuleThread : public std::enable_shared_from_this<RuleThread> {
  public:
   RuleThread(Hook* hook, std::vector<InProcessRule> rules, InProcessOptions options);

@@ -6,14 +6,13 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <random>
 
 #include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"
 #include "rules/captured_names.h"
-#include "rules/singular_values.h"
+#include "rules/effective_rank.h"
 #include "rules/tensor_choice.h"
 #include "rules/tensor_numbers.h"
 #include "rules/tensor_states.h"
@@ -52,24 +51,7 @@ double rank_of(const std::vector<double>& values, Measure measure, double delta)
     }
     case Measure::kEffective: break;
   }
-  double entropy = 0;
-  for (const double value : values) {
-    const double share = value / sum;
-    if (share > 0) entropy -= share * std::log(share);
-  }
-  return std::exp(entropy);
-}
-
-// Some of the rows, the same ones for every matrix of that height.
-std::vector<std::size_t> sample(std::size_t rows, std::size_t wanted) {
-  std::vector<std::size_t> all(rows);
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  if (rows <= wanted) return all;
-  std::mt19937_64 random(rows);
-  for (std::size_t i = 0; i < wanted; ++i) std::swap(all[i], all[i + random() % (rows - i)]);
-  all.resize(wanted);
-  std::ranges::sort(all);
-  return all;
+  return effective_rank(values);
 }
 
 class RankCollapse final : public Rule {
@@ -97,15 +79,7 @@ class RankCollapse final : public Rule {
         findings.skip("not two-dimensional");
         continue;
       }
-      const auto columns = static_cast<std::size_t>(value->shape()[1]);
-      const std::vector<double> all = to_doubles(*value);
-      std::vector<double> rows;
-      const auto chosen = sample(static_cast<std::size_t>(value->shape()[0]), max_rows_);
-      for (const std::size_t row : chosen) {
-        const auto at = all.begin() + static_cast<std::ptrdiff_t>(row * columns);
-        rows.insert(rows.end(), at, at + static_cast<std::ptrdiff_t>(columns));
-      }
-      const std::vector<double> values = singular_values(rows, chosen.size(), columns);
+      const std::vector<double> values = singular_values_of(*value, max_rows_);
       if (values.empty()) {
         findings.skip("not finite");
         continue;

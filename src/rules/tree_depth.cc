@@ -6,14 +6,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "base/errors.h"
 #include "base/utf8.h"
 #include "rules/argument_checks.h"
 #include "rules/builtin_rules.h"
 #include "rules/tensor_numbers.h"
+#include "rules/tree_shape.h"
 
 namespace tornasole::rules {
 namespace {
@@ -26,32 +25,6 @@ constexpr std::array kParameters = {
     Parameter{"method", ParameterType::kText, "id",
               "id: the depth the largest node number has in a full tree; exact: by following the branches"},
 };
-
-// Nodes of a round and where their branches lead, by their ids ("2-5": node 5 of tree 2).
-using Branches = std::unordered_map<std::string_view, std::array<std::string_view, 2>>;
-
-// The longest way from a node that is nobody's branch. Each node is visited once, so a damaged table ends, too.
-std::int64_t exact_depth(const Branches& branches) {
-  std::unordered_set<std::string_view> children;
-  for (const auto& [id, next] : branches) children.insert(next.begin(), next.end());
-  std::vector<std::string_view> level;
-  for (const auto& [id, next] : branches) {
-    if (!children.contains(id)) level.push_back(id);
-  }
-  std::unordered_set<std::string_view> seen(level.begin(), level.end());
-  std::int64_t depth = -1;
-  while (!level.empty()) {
-    ++depth;
-    std::vector<std::string_view> below;
-    for (const std::string_view id : level) {
-      for (const std::string_view child : branches.at(id)) {
-        if (branches.contains(child) && seen.insert(child).second) below.push_back(child);
-      }
-    }
-    level = std::move(below);
-  }
-  return depth;
-}
 
 class TreeDepth final : public Rule {
  public:
@@ -105,20 +78,13 @@ class TreeDepth final : public Rule {
 
   static std::optional<std::int64_t> depth_by_branches(const StepView& step, const StepTensor& nodes,
                                                        Findings& findings) {
-    const Tensor* ids = nodes.value.get();
-    const Tensor* yes = column_of(step, 1, nodes.worker);
-    const Tensor* no = column_of(step, 2, nodes.worker);
-    const bool has_all = ids != nullptr && yes != nullptr && no != nullptr && !ids->texts().empty() &&
-                         ids->texts().size() == yes->texts().size() && ids->texts().size() == no->texts().size();
-    if (!has_all) {
+    const auto shape =
+        tree_shape(nodes.value.get(), column_of(step, 1, nodes.worker), column_of(step, 2, nodes.worker));
+    if (!shape) {
       findings.skip("no table of branches");
       return std::nullopt;
     }
-    Branches branches;
-    for (std::size_t i = 0; i < ids->texts().size(); ++i) {
-      branches[ids->texts()[i]] = {yes->texts()[i], no->texts()[i]};
-    }
-    return exact_depth(branches);
+    return shape->depth;
   }
 
   double limit_;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -217,6 +218,81 @@ TEST_F(InProcessRulesTest, LossesAndEverythingMayBeWatched) {
   const auto outcomes = rules.outcomes();
   EXPECT_THAT(outcomes[0].steps_met, Not(IsEmpty()));
   EXPECT_EQ(outcomes[1].steps_met.size(), 5U);
+  EXPECT_TRUE(trial().has_tensor("fc.weight"));
+}
+
+TEST_F(InProcessRulesTest, TheProfileCheckTellsWhatHasLasted) {
+  const auto noise = [](int i) { return 0.5F * std::sin(static_cast<float>(i) * 12.9898F); };
+  const struct {
+    const char* what;
+    InProcessRule rule;
+    std::function<float(int)> loss;
+    bool is_met;
+    std::int64_t not_before;
+  } kCases[] = {
+      {"a loss that falls through noise",
+       {.rule = "LossNotDecreasing"},
+       [&](int i) { return 4 * std::exp(static_cast<float>(-i) / 60) + noise(i); },
+       false,
+       0},
+      {"a warm-up, and then it falls",
+       {.rule = "LossNotDecreasing"},
+       [&](int i) { return (i < 30 ? 2.0F : 2 * std::exp(static_cast<float>(30 - i) / 40)) + 0.02F * noise(i); },
+       false,
+       0},
+      {"a loss that stays", {.rule = "LossNotDecreasing"}, [&](int i) { return 2 + 0.02F * noise(i); }, true, 99},
+      {"a loss that climbs", {.rule = "loss_divergence"}, [](int i) { return 1 + static_cast<float>(i); }, true, 20},
+      {"NaN", {.rule = "ExplodingTensor"}, [](int i) { return i < 40 ? 1.0F : NAN; }, true, 40},
+      {"parameters are those of the documented rule",
+       {.rule = "LossNotDecreasing", .parameters = {{"num_steps", "2"}}},
+       [&](int i) { return 4 * std::exp(static_cast<float>(-i) / 60) + noise(i); },
+       true,
+       1},
+  };
+  const std::filesystem::path root = path_;
+  for (const auto& c : kCases) {
+    path_ = root / c.what;
+    Hook hook = open(options());
+    InProcessRules rules = start(hook, {c.rule}, {.poll_s = 0.01, .profile = Profile::kCheck});
+    for (int i = 0; i < 200; ++i) {
+      auto step = hook.begin_step(Mode::kTrain);
+      step.save("loss", c.loss(i));
+    }
+    EXPECT_TRUE(hook.close().ok());
+    rules.stop();
+    const RuleOutcome outcome = rules.outcomes().at(0);
+    EXPECT_FALSE(outcome.error.has_value()) << c.what;
+    EXPECT_EQ(!outcome.steps_met.empty(), c.is_met) << c.what;
+    if (c.is_met) {
+      EXPECT_GE(outcome.steps_met.front(), c.not_before) << c.what;
+    }
+  }
+  path_ = root;
+}
+
+TEST_F(InProcessRulesTest, TheProfileCheckSaysWhatItNeeds) {
+  const struct {
+    const char* rule;
+    const char* message;
+  } kCases[] = {
+      {"DeadRelu", "outputs of layers"}, {"SilentOptimizer", "'update'"}, {"SimilarAcrossRuns", "other trials"}};
+  const std::filesystem::path root = path_;
+  for (const auto& c : kCases) {
+    path_ = root / c.rule;
+    Hook hook = open(options());
+    const auto started = InProcessRules::start(&hook, {{.rule = c.rule}}, {.profile = Profile::kCheck});
+    ASSERT_FALSE(started.ok()) << c.rule;
+    EXPECT_THAT(started.error().message, HasSubstr(c.message)) << c.rule;
+  }
+  path_ = root;
+  HookOptions derives = options();
+  derives.derived = {"update"};
+  Hook hook = open(std::move(derives));
+  InProcessRules rules = start(hook, {{.rule = "SilentOptimizer"}}, {.poll_s = 0.01, .profile = Profile::kCheck});
+  train(hook, 3, 1.0F);
+  EXPECT_TRUE(hook.close().ok());
+  rules.stop();
+  EXPECT_EQ(rules.outcomes()[0].steps_evaluated, 3);
   EXPECT_TRUE(trial().has_tensor("fc.weight"));
 }
 

@@ -39,6 +39,8 @@ TEST(LearningRateSanity, JudgesStepsByWhatTheLossDoes) {
       {"large steps and a loss that breaks", 0.3, [](std::size_t i) { return i < 10 ? 2.0 : NAN; }, 1},
       {"ordinary steps and a loss that does not fall", 1e-3, flat, 0},
       {"steps that get nowhere", 1e-8, flat, 1},
+      {"a hundred steps that move next to nothing", 5e-6, flat, 1},
+      {"a hundred steps that move next to nothing, and the loss falls", 5e-6, falling, 0},
       {"small steps that add up", 1e-3, falling, 0},
   };
   for (const Case& c : cases) {

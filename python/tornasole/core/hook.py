@@ -21,6 +21,7 @@ from tornasole.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueErr
 from tornasole.modes import ALLOWED_MODE_NAMES, ModeKeys
 
 _MODES = {mode.value: mode for mode in ModeKeys}
+_RULE_OPTIONS = ("rules", "on_rule", "rule_poll", "rule_detail_steps", "rule_profile")
 
 
 def _as_text(path: Any) -> Any:
@@ -42,7 +43,8 @@ class BaseHook:
     :mod:`tornasole.rules.configs` makes. The hook saves what they need besides. When a condition is met first, a
     warning is logged and the tensors it is about are saved whole for ``rule_detail_steps`` (3) steps;
     ``on_rule(name, finding)`` is called each time, on that thread. They look at new steps at most every ``rule_poll``
-    (0.5) seconds.
+    (0.5) seconds. ``rule_profile="check"`` asks what ``tornasole check`` asks instead of what the rules are documented
+    to look for: of the whole run so far, told once the answer has lasted.
 
     A new hook is the one that ``get_hook()`` returns. It belongs to the process that built it: in a forked child it
     does nothing, and a pickled or copied hook is an empty object.
@@ -84,7 +86,7 @@ class BaseHook:
         options["framework"] = self._framework
         options["framework_version"] = self._framework_version
         options["rank"], options["world_size"] = self._worker_rank
-        rules = {name: options.pop(name, None) for name in ("rules", "on_rule", "rule_poll", "rule_detail_steps")}
+        rules = {name: options.pop(name, None) for name in _RULE_OPTIONS}
         schedule = form = None
         if config_file is None:
             schedule, form = self._checked_save_config(given["save_config"]), given["reduction_config"]
@@ -108,11 +110,11 @@ class BaseHook:
         self._adopt_collections()
         self._modes_seen = {ModeKeys.GLOBAL}
 
-    def _start_rules(self, rules: Any, on_rule: Any, rule_poll: float | None, rule_detail_steps: int | None) -> None:
+    def _start_rules(self, rules: Any, on_rule: Any, **options: Any) -> None:
         if rules:
             from tornasole.core.hook_rules import HookRules
 
-            self._rules = HookRules(self._engine_hook, rules, on_rule, rule_poll, rule_detail_steps)
+            self._rules = HookRules(self._engine_hook, rules, on_rule, *(options[name] for name in _RULE_OPTIONS[2:]))
 
     @staticmethod
     def _checked_save_config(save_config: Any) -> SaveConfig | None:

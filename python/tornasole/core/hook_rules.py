@@ -8,26 +8,35 @@ import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tornasole.exceptions import SMDebugTypeError
+from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 
 _POLL_SECONDS = 0.5
 _DETAIL_STEPS = 3
+_PROFILES = ("reference", "check")
 
 
 class HookRules:
     """The rules of a hook while they run, on a thread of the engine."""
 
     def __init__(
-        self, engine_hook: Any, rules: Iterable[Any], on_rule: Any, poll: float | None, detail_steps: int | None
+        self,
+        engine_hook: Any,
+        rules: Iterable[Any],
+        on_rule: Any,
+        poll: float | None,
+        detail_steps: int | None,
+        profile: str | None,
     ) -> None:
         given = [rules] if isinstance(rules, str) else list(rules)
         wanted = [_plain(rule) for rule in given]
         if on_rule is not None and not callable(on_rule):
             raise SMDebugTypeError(f"on_rule is a function of a rule's name and a finding, not {on_rule!r}")
+        if profile not in (None, *_PROFILES):
+            raise SMDebugValueError(f"rule_profile is {profile!r}; allowed: {', '.join(_PROFILES)}")
         poll = _POLL_SECONDS if poll is None else float(poll)
         detail_steps = _DETAIL_STEPS if detail_steps is None else int(detail_steps)
         callback = _with_actions(given, engine_hook.out_dir, on_rule)
-        self._engine = engine_hook.start_rules(wanted, poll, detail_steps, callback)
+        self._engine = engine_hook.start_rules(wanted, poll, detail_steps, callback, profile or _PROFILES[0])
         # A callback of Python must not be called while the interpreter ends.
         atexit.register(_stop, weakref.ref(self))
 

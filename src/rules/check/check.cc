@@ -21,12 +21,22 @@ namespace {
 // In the order in which they are asked and listed.
 std::span<const Detector* const> detectors() {
   static const Detector* const all[] = {
-      &kCheckInputRange,        &kCheckClassImbalance, &kCheckLossInput,       &kCheckPoorStart,
-      &kCheckInitialLoss,       &kCheckTrainEval,      &kCheckReplicas,        &kCheckShards,
-      &kCheckNonFinite,         &kCheckLearningRate,   &kCheckSilentOptimizer, &kCheckMissingZeroGrad,
-      &kCheckVanishingGradient, &kCheckDeadRelu,       &kCheckSaturation,      &kCheckFrozenLayers,
-      &kCheckConstantOutput,    &kCheckLossTrend,      &kCheckLossSpike,       &kCheckOscillation,
-      &kCheckOverfit,           &kCheckConfusion,      &kCheckFeatures,
+      &kCheckInputRange,        &kCheckClassImbalance,
+      &kCheckLossInput,         &kCheckPoorStart,
+      &kCheckInitialLoss,       &kCheckTrainEval,
+      &kCheckReplicas,          &kCheckShards,
+      &kCheckNonFinite,         &kCheckLearningRate,
+      &kCheckSilentOptimizer,   &kCheckMissingZeroGrad,
+      &kCheckVanishingGradient, &kCheckDeadRelu,
+      &kCheckSaturation,        &kCheckFrozenLayers,
+      &kCheckConstantOutput,    &kCheckLossTrend,
+      &kCheckLossSpike,         &kCheckOscillation,
+      &kCheckOverfit,           &kCheckConfusion,
+      &kCheckFeatures,          &kCheckTreeDepth,
+      &kCheckOvertraining,      &kCheckSuspiciousValidation,
+      &kCheckGradNormSpike,     &kCheckRank,
+      &kCheckLossScale,         &kCheckWorkerOutlier,
+      &kCheckDataRepeat,
   };
   return all;
 }
@@ -40,8 +50,9 @@ struct Found {
 // Whether one may be the reason of the other: nearer to the root, not later, and a verdict itself.
 bool may_cause(const Found& cause, const Found& symptom) {
   if (cause.verdict.severity == Severity::kInfo || cause.depth >= symptom.depth) return false;
-  if (symptom.verdict.rule == "Overfit") return false;  // the model learns all too well
-  constexpr std::int64_t kSlack = 2;                    // steps may be noticed late by some
+  // A model that learns all too well does so for no other reason than that it can.
+  if (symptom.verdict.rule == "Overfit") return cause.verdict.rule == "TreeDepth";
+  constexpr std::int64_t kSlack = 2;  // steps may be noticed late by some
   return cause.verdict.first_step <= symptom.verdict.first_step + kSlack ||
          (!symptom.is_event && cause.verdict.first_step <= symptom.verdict.last_step);
 }

@@ -1,11 +1,12 @@
 // InputRange: inputs that nobody scaled. TrainEvalMismatch: the model is in the wrong mode. LossActivationMismatch:
-// what goes into the loss is not what it takes.
+// what goes into the loss is not what it takes. DataRepeat: every step has the same batch.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "rules/check/batch_likeness.h"
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
 
@@ -138,6 +139,53 @@ bool comes_from(const RunRecord& run, const History& predictions, std::string_vi
   return false;
 }
 
+// Losses of PyTorch that stretch what they are given until shapes agree.
+bool stretches(std::string_view loss_class) {
+  constexpr std::string_view kLosses[] = {"mseloss",      "mse_loss",       "l1loss",    "l1_loss",
+                                          "smoothl1loss", "smooth_l1_loss", "huberloss", "huber_loss"};
+  return std::ranges::find(kLosses, loss_class) != std::end(kLosses);
+}
+
+// Predictions in a column beside labels in a row: each prediction is compared with the labels of all samples, and the
+// best answer is the same for all.
+bool look_for_stretched(const RunRecord& run, const History& predictions, Judgement& judgement) {
+  constexpr std::size_t kLeastSteps = 3;
+  const std::string& loss = predictions.role.loss_class;
+  if (!stretches(loss)) return false;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    if (labels->role.loss_class != loss) continue;
+    std::size_t crossed = 0;
+    double samples = 0;
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      const auto at = std::ranges::lower_bound(labels->points, predictions.points[i]);
+      if (at == labels->points.end() || *at != predictions.points[i]) continue;
+      const auto row = static_cast<std::size_t>(at - labels->points.begin());
+      const double count = labels->at(Column::kCount, row);
+      const bool is_column = predictions.at(Column::kUnits, i) == 1;
+      const bool is_row = labels->at(Column::kUnits, row) == count;
+      if (!(count > 1) || predictions.at(Column::kCount, i) != count || !is_column || !is_row) continue;
+      ++crossed;
+      samples = count;
+    }
+    if (crossed < kLeastSteps) continue;
+    judgement.add({.severity = Severity::kError,
+                   .first_step = run.steps[predictions.points.front()].global_step,
+                   .last_step = run.steps[predictions.points.back()].global_step,
+                   .mode = run.training_mode(),
+                   .tensors = {predictions.name, labels->name},
+                   .value = samples,
+                   .threshold = 1,
+                   .message = fmt::format(
+                       "The loss ({}) is given predictions of shape ({:.0f}, 1) and labels of shape ({:.0f}): it "
+                       "compares every prediction with the labels of all samples.",
+                       loss, samples, samples),
+                   .causes = {"labels lack the last dimension of the predictions"},
+                   .advice = {"give both the same shape: labels.unsqueeze(1), or predictions.squeeze(1)"}});
+    return true;
+  }
+  return false;
+}
+
 void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
   bool has_any = false;
   for (const History* predictions : run.of_role(Role::kPredictions)) {
@@ -145,6 +193,7 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
     const std::optional<Range> range = range_of(run, *predictions);
     if (loss.empty() || !range) continue;
     has_any = true;
+    if (look_for_stretched(run, *predictions, judgement)) return;
     const bool is_share = range->low >= 0 && range->high <= 1.0001;
     const bool takes_scores = is_about_classes(loss) && !loss.starts_with("nll");
     std::string what;
@@ -172,51 +221,44 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
   if (!has_any) judgement.cannot("needs what goes into the loss at three steps or more (min, max, mean)");
 }
 
-void look_at_features(const RunRecord& run, Judgement& judgement) {
-  constexpr double kMostShare = 0.9;
-  constexpr std::size_t kLeastFeatures = 4;
-  constexpr std::size_t kLeastRounds = 5;
-  const std::vector<const History*> features = run.of_role(Role::kImportance);
-  if (features.empty()) {
-    judgement.cannot("needs the importance of features (collection feature_importance)");
+// A data set of one batch is fed so on purpose: noted, since an iterator that is made anew at every step does the same.
+void look_for_repeats(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastPairs = 10;
+  std::size_t pairs = 0;
+  for (const History* input : run.of_role(Role::kModelInput)) {
+    std::optional<std::size_t> before;
+    std::size_t same = 0;
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < input->size(); ++i) {
+      if (run.steps[input->points[i]].step.mode != run.training_mode()) continue;
+      if (before) {
+        const Likeness likeness = compare_batches(*input, *before, *input, i);
+        same += likeness == Likeness::kEqual ? 1U : 0U;
+        different += likeness == Likeness::kDifferent ? 1U : 0U;
+      }
+      before = i;
+    }
+    pairs = std::max(pairs, same + different);
+    if (same < kLeastPairs || different > 0) continue;
+    judgement.add({.severity = Severity::kInfo,
+                   .first_step = run.steps[input->points.front()].global_step,
+                   .last_step = run.steps[input->points.back()].global_step,
+                   .mode = run.training_mode(),
+                   .tensors = {input->name},
+                   .value = static_cast<double>(same),
+                   .threshold = 0,
+                   .message = fmt::format("All {} training batches that were saved are the same.", same + 1),
+                   .causes = {"the data set is one batch", "the iterator over the data is made anew at every step"},
+                   .advice = {"if there is more data, make the iterator once per epoch"}});
     return;
   }
-  // The first trees of every model use few features.
-  const History* first = nullptr;
-  double share = 0;
-  for (const History* feature : features) {
-    const Series shares = run.series(*feature, Column::kMean);
-    if (shares.size() < kLeastRounds) continue;
-    const std::vector<double> late(shares.values.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
-                                   shares.values.end());
-    if (const double usual = median(late); usual > share) {
-      share = usual;
-      first = feature;
-    }
-  }
-  if (first == nullptr || features.size() < kLeastFeatures || !(share > kMostShare)) return;
-  const Series shares = run.series(*first, Column::kMean);
-  judgement.add(
-      {.severity = Severity::kWarning,
-       .first_step = shares.steps.front(),
-       .last_step = shares.steps.back(),
-       .mode = run.training_mode(),
-       .tensors = {first->name},
-       .value = share,
-       .threshold = kMostShare,
-       .message = fmt::format("{} has {:.0f} % of the gain of {} features.", first->name, 100 * share, features.size()),
-       .causes = {"the feature holds the answer: it is computed from the label, or known only afterwards",
-                  "the other features say nothing"},
-       .advice = {"check how the feature comes about", "train once without it"},
-       .evidence = evidence_of(first->name, shares)});
+  if (pairs < kLeastPairs) judgement.cannot("needs the model's inputs at eleven training steps or more");
 }
 
 }  // namespace
 
-const Detector kCheckFeatures = {.name = "FeatureImportanceOverweight",
-                                 .question = "Does more than one feature count?",
-                                 .depth = 0,
-                                 .look = look_at_features};
+const Detector kCheckDataRepeat = {
+    .name = "DataRepeat", .question = "Does every step have its own batch?", .depth = 0, .look = look_for_repeats};
 const Detector kCheckLossInput = {.name = "LossActivationMismatch",
                                   .question = "Does the loss get what it takes?",
                                   .depth = 0,

@@ -33,13 +33,45 @@ bool reads_tokens(const RunRecord& run) {
                              [](const std::string& type) { return type.find("embedding") != std::string::npos; });
 }
 
+// Labels of zero or one, one per sample: how often each came. Several per sample (tags, pixels) are rare on purpose.
+std::vector<std::int64_t> binary_counts(const RunRecord& run, const History& labels) {
+  double zeros = 0;
+  double ones = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (run.steps[labels.points[i]].step.mode != run.training_mode()) continue;
+    const double count = labels.at(Column::kCount, i);
+    const double sum = labels.at(Column::kMean, i) * count;
+    const bool is_one_each = labels.at(Column::kUnits, i) == 1 || labels.at(Column::kUnits, i) == count;
+    const bool is_binary = labels.at(Column::kMin, i) >= 0 && labels.at(Column::kMax, i) <= 1 &&
+                           std::fabs(labels.at(Column::kZeros, i) + sum - count) < 1e-3 * count;
+    if (!is_one_each || !is_binary) return {};
+    zeros += labels.at(Column::kZeros, i);
+    ones += sum;
+  }
+  return {std::llround(zeros), std::llround(ones)};
+}
+
+struct LabelCounts {
+  const History* labels = nullptr;
+  std::vector<std::int64_t> counts = {};  // by class
+};
+LabelCounts counted_labels(const RunRecord& run) {
+  if (const History* labels = class_labels(run)) return {labels, labels->label_counts};
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    if (labels->role.loss_class.find("bce") == std::string::npos && !labels->role.loss_class.starts_with("binary"))
+      continue;
+    std::vector<std::int64_t> counts = binary_counts(run, *labels);
+    if (!counts.empty()) return {labels, std::move(counts)};
+  }
+  return {};
+}
+
 void look_at_labels(const RunRecord& run, Judgement& judgement) {
-  const History* labels = class_labels(run);
+  const auto [labels, counts] = counted_labels(run);
   if (labels == nullptr) {
     judgement.cannot("needs the labels of a loss over classes (statistic classes, or their values)");
     return;
   }
-  const std::vector<std::int64_t>& counts = labels->label_counts;
   const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   if (total < kLeastSamples || (reads_tokens(run) && counts.size() > 20)) return;
   const auto largest = std::ranges::max_element(counts);

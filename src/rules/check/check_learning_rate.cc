@@ -20,6 +20,8 @@ constexpr double kHigh = 0.1;
 constexpr double kRuinous = 1.0;
 constexpr double kLow = 1e-6;
 constexpr double kLeastJourney = 0.01;
+constexpr double kShortJourney = 0.001;
+constexpr std::size_t kLeastLosses = 20;
 
 struct Steps {
   Series median;  // over tensors, of the relative change by one optimizer step
@@ -49,7 +51,42 @@ Steps relative_steps(const RunRecord& run) {
   return steps;
 }
 
+// Each tree answers what is left to explain: more than all of it is taken back by the next one, and more than twice as
+// much grows from round to round.
+void look_at_shrinkage(const RunRecord& run, Judgement& judgement) {
+  const Series losses = run.losses(run.training_mode());
+  double rate = std::nan("");
+  for (const char* name : {"eta", "learning_rate"}) {
+    if (const auto found = run.hyperparameters.find(name); found != run.hyperparameters.end()) rate = found->second;
+  }
+  if (std::isnan(rate) || losses.size() < 3) {
+    judgement.cannot("needs eta (collection hyperparameters) and the training loss at three rounds or more");
+    return;
+  }
+  constexpr double kAll = 1;
+  constexpr double kTwice = 2;
+  std::size_t rises = 0;
+  for (std::size_t i = 1; i < losses.size(); ++i) rises += losses.values[i] > losses.values[i - 1] ? 1U : 0U;
+  const bool goes_up = 4 * rises >= losses.size() - 1;
+  if (!(rate > kAll) || !(has_loss_suffered(run) || goes_up)) return;
+  judgement.add(
+      {.severity = rate > kTwice ? Severity::kError : Severity::kWarning,
+       .first_step = losses.steps.front(),
+       .last_step = losses.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {"hyperparameters/eta"},
+       .value = rate,
+       .threshold = kAll,
+       .message = fmt::format("eta is {:.3g}: every tree goes further than the answer it was fitted to, and the "
+                              "training loss is {:.3g} after {:.3g} at first.",
+                              rate, losses.values.back(), losses.values.front()),
+       .causes = {"the learning rate is too high"},
+       .advice = {"use an eta of 0.3 or less"},
+       .evidence = evidence_of("loss", losses)});
+}
+
 void look(const RunRecord& run, Judgement& judgement) {
+  if (run.is_boosting) return look_at_shrinkage(run, judgement);
   const Steps steps = relative_steps(run);
   if (steps.median.size() < 2) {
     judgement.cannot("needs the change of weights from one optimizer step to the next (statistic update, or weights)");
@@ -83,7 +120,11 @@ void look(const RunRecord& run, Judgement& judgement) {
   std::int64_t last = -1;  // optimizer step of the run
   for (const StepPoint& point : run.steps) last = std::max(last, point.optimizer_step);
   const auto taken = static_cast<double>(last >= 0 ? last + 1 : run.steps.back().global_step + 1);
-  if (usual > 0 && usual < kLow && usual * taken < kLeastJourney && losses.size() >= 5) {
+  // However small steps are, what counts is where they lead: weights that are all but where they began, and a loss that
+  // does not fall.
+  const bool is_small = usual < kLow && usual * taken < kLeastJourney && losses.size() >= 5;
+  const bool is_stuck = usual * taken < kShortJourney && losses.size() >= kLeastLosses && !is_loss_falling(run);
+  if (usual > 0 && (is_small || is_stuck)) {
     judgement.add(
         {.severity = Severity::kWarning,
          .first_step = steps.median.steps.front(),

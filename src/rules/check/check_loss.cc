@@ -1,5 +1,4 @@
-// The loss of the training, as a series of windows: LossNotDecreasing, LossDivergence, Plateau. Overfit: validation
-// rises from its best while training goes on falling.
+// The loss of the training, as a series of windows: LossNotDecreasing, LossDivergence, Plateau.
 //
 // Mini-batch losses change direction at every other step in every healthy run: means of windows are compared, and only
 // what exceeds the noise of a mean counts.
@@ -20,7 +19,8 @@ constexpr std::size_t kLeastLosses = 20;
 constexpr std::size_t kWindows = 10;
 constexpr double kLeastFall = 0.02;
 constexpr double kMostNoise = 0.03;
-constexpr double kLeastLost = 0.03;  // of what training won, for a rise of the validation loss to count
+constexpr std::size_t kLeastRounds = 5;  // of boosting, whose losses have no noise
+constexpr double kLeastRoundsFall = 1e-3;
 
 std::string loss_name(const RunRecord& run) {
   const auto losses = run.of_role(Role::kLoss);
@@ -60,12 +60,12 @@ void look_at_level(const WindowMeans& windows, const Series& losses, double triv
 void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const Mode mode = run.training_mode();
   const Series losses = run.losses(mode);
-  if (losses.size() < kLeastLosses) {
-    judgement.cannot(
-        fmt::format("needs the training loss at {} steps or more; there are {}", kLeastLosses, losses.size()));
+  const std::size_t least = run.is_boosting ? kLeastRounds : kLeastLosses;
+  if (losses.size() < least) {
+    judgement.cannot(fmt::format("needs the training loss at {} steps or more; there are {}", least, losses.size()));
     return;
   }
-  const WindowMeans windows = window_means(losses.values, kWindows, 4);
+  const WindowMeans windows = loss_windows(run, losses, kWindows, 4);
   if (windows.means.size() < 2 || !std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); }))
     return;
   const double first = windows.means.front();
@@ -102,7 +102,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   }
   if (is_contest) return;
   const std::optional<double> trivial = trivial_loss(run);
-  const double needed = std::max(4 * windows.noise, kLeastFall * scale);
+  // A tree that splits at all lowers the loss of the data it was grown on: only what does nothing stands still.
+  const double least_fall = run.is_boosting ? kLeastRoundsFall : kLeastFall;
+  const double needed = std::max(4 * windows.noise, least_fall * scale);
   if (fall > needed) {
     if (trivial) look_at_level(windows, losses, *trivial, common, judgement);
     return;
@@ -128,91 +130,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   judgement.add(std::move(verdict));
 }
 
-// Means over uninterrupted runs of evaluation steps. Boosting evaluates at every step.
-Series evaluation_means(const RunRecord& run, Mode mode) {
-  if (!run.of_role(Role::kValidationLoss).empty()) return run.losses(run.training_mode(), Role::kValidationLoss);
-  const Series losses = run.losses(mode);
-  Series means;
-  std::vector<double> open;
-  std::size_t at = 0;
-  const auto close = [&](std::int64_t step) {
-    if (open.empty()) return;
-    means.steps.push_back(step);
-    means.values.push_back(mean(open));
-    open.clear();
-  };
-  std::int64_t last_step = 0;
-  for (const StepPoint& point : run.steps) {
-    if (point.step.mode == mode) {
-      if (at < losses.size() && losses.steps[at] == point.global_step) open.push_back(losses.values[at++]);
-      last_step = point.global_step;
-    } else {
-      close(last_step);
-    }
-  }
-  close(last_step);
-  return means;
-}
-
-void look_at_validation(const RunRecord& run, Judgement& judgement) {
-  constexpr std::size_t kLeastEvaluations = 5;
-  const Series validation = evaluation_means(run, Mode::kEval);
-  const Series training = run.losses(run.training_mode());
-  if (validation.size() < kLeastEvaluations || training.size() < kLeastEvaluations) {
-    judgement.cannot(fmt::format("needs losses of training and of {} evaluations or more; there are {}",
-                                 kLeastEvaluations, validation.size()));
-    return;
-  }
-  const auto best = std::ranges::min_element(validation.values);
-  const auto best_at = static_cast<std::size_t>(best - validation.values.begin());
-  constexpr std::size_t kLate = 3;
-  if (best_at + kLate >= validation.size()) return;
-  const std::vector<double> late(validation.values.end() - kLate, validation.values.end());
-  const double last = median(late);
-  std::vector<double> differences;
-  for (std::size_t i = 1; i < validation.size(); ++i)
-    differences.push_back(validation.values[i] - validation.values[i - 1]);
-  const double noise = robust_deviation(differences) / std::sqrt(2.0);
-  const double rise = last - *best;
-  if (!(rise > 3 * noise)) return;
-  // Training went on falling since.
-  std::vector<double> before;
-  std::vector<double> after;
-  for (std::size_t i = 0; i < training.size(); ++i) {
-    (training.steps[i] <= validation.steps[best_at] ? before : after).push_back(training.values[i]);
-  }
-  const std::size_t window = std::max<std::size_t>(1, std::min(before.size(), after.size()) / 4);
-  if (before.empty() || after.size() < window) return;
-  const double then = mean(std::span(before).last(std::min(window, before.size())));
-  const double now = mean(std::span(after).last(window));
-  if (!(now < then)) return;
-  // What is left is next to nothing of what there was: a rise of it is no loss of anything.
-  if (rise < kLeastLost * (training.values.front() - now)) return;
-  // A small rise counts where the training set is learned and validation is hardly better than at its start.
-  const bool is_by_heart = now < 0.3 * last && last > 0.3 * validation.values.front() && rise > 0.03 * std::fabs(*best);
-  if (!(rise > 0.1 * std::fabs(*best)) && !is_by_heart) return;
-  judgement.add(
-      {.severity = Severity::kWarning,
-       .first_step = validation.steps[best_at + 1],
-       .last_step = validation.steps.back(),
-       .mode = Mode::kEval,
-       .tensors = loss_names(run),
-       .value = last,
-       .threshold = *best,
-       .message = fmt::format("Validation was best at step {} ({:.4g}) and has risen to {:.4g} while the training "
-                              "loss went on falling.",
-                              validation.steps[best_at], *best, last),
-       .causes = {"the model learns the training set by heart", "too little data for the size of the model"},
-       .advice = {"stop at the best validation loss", "regularise: weight decay, drop-out, augmentation",
-                  "use a smaller model or more data"},
-       .evidence = evidence_of("validation loss", validation)});
-}
-
 }  // namespace
 
 const Detector kCheckLossTrend = {
     .name = "LossNotDecreasing", .question = "Does the training loss fall?", .depth = 6, .look = look_at_trend};
-const Detector kCheckOverfit = {
-    .name = "Overfit", .question = "Does validation follow training?", .depth = 6, .look = look_at_validation};
 
 }  // namespace tornasole::rules

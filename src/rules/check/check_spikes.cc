@@ -1,4 +1,5 @@
-// LossSpike: the loss jumps, and the training does not recover. OscillatingLoss: it goes up and down and gets nowhere.
+// LossSpike: the loss jumps, and the training does not recover. GradNormSpike: the gradients jump, and the loss is the
+// worse for it. OscillatingLoss: the loss goes up and down and gets nowhere.
 //
 // Mini-batches scatter: a jump is measured on a logarithmic scale against the scatter before it, and what the training
 // gets over is merely noted. Where the learning rate rises (restarts) the loss may rise too.
@@ -7,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
@@ -90,6 +93,108 @@ void look_for_spikes(const RunRecord& run, Judgement& judgement) {
                  .evidence = evidence_of(first_loss(run), losses)});
 }
 
+// The norm of all gradients at each training step: as the program has it, else of those that were saved.
+Series gradient_norms(const RunRecord& run) {
+  for (const History* norm : run.of_role(Role::kGradNorm)) {
+    return run.series(*norm, Column::kMean, run.training_mode());
+  }
+  std::map<std::uint32_t, std::pair<double, std::size_t>> squares;  // point -> sum, tensors
+  std::size_t most = 0;
+  for (const History* gradient : run.of_role(Role::kGradient)) {
+    for (std::size_t i = 0; i < gradient->size(); ++i) {
+      if (run.steps[gradient->points[i]].step.mode != run.training_mode()) continue;
+      auto& [sum, count] = squares[gradient->points[i]];
+      sum += gradient->at(Column::kL2, i) * gradient->at(Column::kL2, i);
+      most = std::max(most, ++count);
+    }
+  }
+  Series norms;
+  for (const auto& [point, square] : squares) {
+    if (square.second < most || !std::isfinite(square.first)) continue;
+    norms.steps.push_back(run.steps[point].global_step);
+    norms.values.push_back(std::sqrt(square.first));
+  }
+  return norms;
+}
+
+// Before a step, and at the end of the run.
+struct Levels {
+  double before = 0, end = 0;
+};
+// Nothing without enough losses on both sides.
+std::optional<Levels> loss_levels(const Series& losses, std::int64_t step) {
+  constexpr std::size_t kWindow = 10;
+  std::vector<double> before;
+  std::vector<double> after;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    (losses.steps[i] < step ? before : after).push_back(losses.values[i]);
+  }
+  if (before.size() < kWindow || after.size() < kWindow) return std::nullopt;
+  const auto last = [](const std::vector<double>& values) {
+    return std::vector<double>(values.end() - static_cast<std::ptrdiff_t>(kWindow), values.end());
+  };
+  const std::vector<double> end = last(after);
+  const bool is_broken = std::ranges::any_of(end, [](double value) { return !std::isfinite(value); });
+  return Levels{median(last(before)), is_broken ? INFINITY : median(end)};
+}
+
+void look_for_gradient_spikes(const RunRecord& run, Judgement& judgement) {
+  constexpr double kGradientFactor = 10;
+  const Series norms = gradient_norms(run);
+  const std::vector<double>& values = norms.values;
+  if (values.size() < 2 * kLeastBefore) {
+    judgement.cannot(fmt::format("needs gradients (l2) at {} training steps or more; there are {}", 2 * kLeastBefore,
+                                 values.size()));
+    return;
+  }
+  const Series losses = run.losses(run.training_mode());
+  const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::size_t spikes = 0;
+  std::int64_t first_spike = 0;
+  for (std::size_t i = kLeastBefore; i < values.size(); ++i) {
+    const std::vector<double> before = logs(at(i - std::min(i, kMostBefore)), at(i));
+    if (before.size() < kLeastBefore || !(values[i] > 0)) continue;
+    const double level = median(before);
+    const double limit =
+        level + std::max(kDeviations * std::max(0.02, robust_deviation(before)), std::log(kGradientFactor));
+    if (!(std::log(values[i]) > limit)) continue;
+    if (spikes++ == 0) first_spike = norms.steps[i];
+    const auto losses_then = loss_levels(losses, norms.steps[i]);
+    if (!losses_then || losses_then->before <= 0) continue;
+    const double won = losses.values.front() - losses_then->before;
+    const double lost = losses_then->end - losses_then->before;
+    if (!(lost > (kLeftFactor - 1) * losses_then->before) || !(lost > 0.1 * std::max(won, 0.0))) continue;
+    judgement.add(
+        {.severity = Severity::kWarning,
+         .first_step = norms.steps[i],
+         .last_step = run.steps.back().global_step,
+         .mode = run.training_mode(),
+         .tensors = {first_loss(run)},
+         .value = values[i],
+         .threshold = std::exp(limit),
+         .message = fmt::format("The norm of the gradients jumped from {:.3g} to {:.3g} at step {}, and the loss "
+                                "has not got over it: {:.3g} before, {:.3g} at the end.",
+                                std::exp(level), values[i], norms.steps[i], losses_then->before, losses_then->end),
+         .causes = {"gradients are not clipped", "a batch of bad data", "the learning rate is too high"},
+         .advice = {"clip gradients to a few times their usual norm", "look at the batch of that step"},
+         .evidence = evidence_of("norm of all gradients", norms)});
+    return;
+  }
+  if (spikes == 0) return;
+  judgement.add({.severity = Severity::kInfo,
+                 .first_step = first_spike,
+                 .last_step = norms.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = {first_loss(run)},
+                 .value = static_cast<double>(spikes),
+                 .threshold = 0,
+                 .message = fmt::format("The norm of the gradients jumped {} {}, and the loss got over it.", spikes,
+                                        spikes == 1 ? "time" : "times"),
+                 .causes = {"a batch of unusual data"},
+                 .advice = {"clip gradients if it happens often"},
+                 .evidence = evidence_of("norm of all gradients", norms)});
+}
+
 // A schedule that starts anew lets the loss rise on purpose.
 bool does_rate_rise(const RunRecord& run) {
   for (const History* rate : run.of_role(Role::kLearningRate)) {
@@ -167,6 +272,11 @@ const Detector kCheckLossSpike = {.name = "LossSpike",
                                   .depth = 4,
                                   .is_event = true,
                                   .look = look_for_spikes};
+const Detector kCheckGradNormSpike = {.name = "GradNormSpike",
+                                      .question = "Do gradients jump and do harm?",
+                                      .depth = 3,
+                                      .is_event = true,
+                                      .look = look_for_gradient_spikes};
 const Detector kCheckOscillation = {
     .name = "OscillatingLoss", .question = "Does the loss swing?", .depth = 5, .look = look_for_swings};
 

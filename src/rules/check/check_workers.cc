@@ -1,4 +1,5 @@
 // ReplicaDivergence: copies of a weight that should be equal are not. DuplicateShards: workers are fed the same batch.
+// WorkerOutlier: the loss of one worker is unlike that of all others.
 //
 // Compared are numbers of the same tensor at the same step: copies that agree have them to the bit, whatever the
 // number.
@@ -10,7 +11,9 @@
 #include <map>
 #include <set>
 
+#include "rules/check/batch_likeness.h"
 #include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
 
 namespace tornasole::rules {
 namespace {
@@ -26,20 +29,6 @@ std::map<std::string, Rows> rows_by_name(const RunRecord& run, std::initializer_
     for (std::size_t i = 0; i < history.size(); ++i) names[history.name][history.points[i]].emplace_back(&history, i);
   }
   return names;
-}
-
-enum class Likeness { kUnknown, kEqual, kDifferent };
-Likeness compare(const History& a, std::size_t row_a, const History& b, std::size_t row_b) {
-  std::size_t known = 0;
-  for (const Column column : {Column::kMean, Column::kL2, Column::kMin, Column::kMax, Column::kAbsMean}) {
-    const double first = a.at(column, row_a);
-    const double second = b.at(column, row_b);
-    if (std::isnan(first) || std::isnan(second)) continue;
-    ++known;
-    if (first != second) return Likeness::kDifferent;
-  }
-  // One number may agree by chance.
-  return known >= 3 ? Likeness::kEqual : Likeness::kUnknown;
 }
 
 std::size_t worker_count(const RunRecord& run) {
@@ -67,7 +56,7 @@ void look_at_replicas(const RunRecord& run, Judgement& judgement) {
         // Shards differ on purpose.
         if (first->role.is_shard || (first->shape && other->shape && !(*first->shape == *other->shape))) continue;
         has_any = true;
-        if (compare(*first, first_row, *other, other_row) != Likeness::kDifferent) continue;
+        if (compare_numbers(*first, first_row, *other, other_row) != Likeness::kDifferent) continue;
         is_apart = true;
         points.insert(point);
         ++apart[other->worker];
@@ -111,7 +100,8 @@ void look_at_shards(const RunRecord& run, Judgement& judgement) {
       if (run.steps[point].step.mode != run.training_mode()) continue;
       for (std::size_t k = 1; k < batches.size(); ++k) {
         has_any = true;
-        const Likeness likeness = compare(*batches[0].first, batches[0].second, *batches[k].first, batches[k].second);
+        const Likeness likeness =
+            compare_numbers(*batches[0].first, batches[0].second, *batches[k].first, batches[k].second);
         if (likeness == Likeness::kDifferent) different.insert(point);
         if (likeness != Likeness::kEqual) continue;
         same.insert(point);
@@ -137,8 +127,55 @@ void look_at_shards(const RunRecord& run, Judgement& judgement) {
                  .advice = {"use a distributed sampler, or a shard of the data for each worker"}});
 }
 
+void look_for_outlier(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastWorkers = 4;
+  constexpr double kDeviations = 8;
+  if (worker_count(run) < kLeastWorkers) {
+    judgement.cannot(fmt::format("needs {} workers or more", kLeastWorkers));
+    return;
+  }
+  std::size_t compared = 0;
+  std::map<std::string, std::vector<std::uint32_t>> apart;
+  for (const auto& [name, rows] : rows_by_name(run, {Role::kLoss})) {
+    for (const auto& [point, losses] : rows) {
+      if (run.steps[point].step.mode != run.training_mode() || losses.size() < kLeastWorkers) continue;
+      std::vector<double> values;
+      for (const auto& [history, row] : losses) values.push_back(history->at(Column::kMean, row));
+      const double usual = median(values);
+      const double spread = std::max(robust_deviation(values), 1e-3 * std::fabs(usual));
+      ++compared;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (std::fabs(values[i] - usual) > kDeviations * spread) apart[losses[i].first->worker].push_back(point);
+      }
+    }
+  }
+  if (compared < kPatience) {
+    judgement.cannot("needs the losses of all workers at the same steps");
+    return;
+  }
+  for (const auto& [worker, points] : apart) {
+    // Now and then every worker has an odd batch.
+    if (points.size() < std::max(kPatience, compared / 2 + 1)) continue;
+    judgement.add({.severity = Severity::kWarning,
+                   .first_step = run.steps[points.front()].global_step,
+                   .last_step = run.steps[points.back()].global_step,
+                   .mode = run.training_mode(),
+                   .tensors = {run.of_role(Role::kLoss).front()->name},
+                   .value = static_cast<double>(points.size()),
+                   .threshold = static_cast<double>(compared) / 2,
+                   .message = fmt::format("The loss of {} is unlike that of all other workers at {} of {} steps.",
+                                          worker, points.size(), compared),
+                   .causes = {"its part of the data is unlike the others, or damaged",
+                              "the worker holds other weights, or its hardware computes wrongly"},
+                   .advice = {"look at the data of that worker", "compare its weights with those of the others"}});
+    return;
+  }
+}
+
 }  // namespace
 
+const Detector kCheckWorkerOutlier = {
+    .name = "WorkerOutlier", .question = "Is one worker unlike the others?", .depth = 1, .look = look_for_outlier};
 const Detector kCheckReplicas = {
     .name = "ReplicaDivergence", .question = "Do workers hold the same weights?", .depth = 0, .look = look_at_replicas};
 const Detector kCheckShards = {

@@ -70,6 +70,14 @@ extern const Detector kCheckLossSpike;
 extern const Detector kCheckOscillation;
 extern const Detector kCheckReplicas;
 extern const Detector kCheckShards;
+extern const Detector kCheckWorkerOutlier;
+extern const Detector kCheckDataRepeat;
+extern const Detector kCheckOvertraining;
+extern const Detector kCheckSuspiciousValidation;
+extern const Detector kCheckGradNormSpike;
+extern const Detector kCheckRank;
+extern const Detector kCheckLossScale;
+extern const Detector kCheckTreeDepth;
 
 // "Net_fc1.weight and 3 more".
 std::string names_text(const std::vector<std::string>& names, std::size_t shown = 1);

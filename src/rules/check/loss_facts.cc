@@ -44,9 +44,15 @@ bool is_mean_square(std::string_view loss_class) {
 
 }  // namespace
 
+WindowMeans loss_windows(const RunRecord& run, const Series& losses, std::size_t count, std::size_t least) {
+  WindowMeans windows = window_means(losses.values, count, run.is_boosting ? 1 : least);
+  if (run.is_boosting) windows.noise = 0;
+  return windows;
+}
+
 bool is_loss_falling(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
-  const WindowMeans windows = window_means(losses.values, 10, 3);
+  const WindowMeans windows = loss_windows(run, losses, 10, 3);
   if (windows.means.size() < 2) return false;
   const double fall = windows.means.front() - *std::ranges::min_element(windows.means);
   return fall > std::max(4 * windows.noise, 0.02 * std::fabs(windows.means.front()));
@@ -59,7 +65,11 @@ bool has_loss_suffered(const RunRecord& run) {
   const double first = losses.values.front();
   const std::vector<double> last(losses.values.end() - static_cast<std::ptrdiff_t>(window), losses.values.end());
   if (std::ranges::any_of(last, [](double value) { return !std::isfinite(value); })) return true;
-  return median(last) >= first - 0.02 * std::fabs(first);
+  const double level = median(last);
+  if (level >= first - 0.02 * std::fabs(first)) return true;
+  // What broke the model at once may let it come back to guessing, which is where many losses begin or end above.
+  const std::optional<double> trivial = trivial_loss(run);
+  return trivial && level > 0.97 * *trivial;
 }
 
 std::optional<double> trivial_loss(const RunRecord& run) {

@@ -4,13 +4,17 @@
 
 #include <optional>
 
+#include "rules/check/number_windows.h"
 #include "rules/check/run_record.h"
 
 namespace tornasole::rules {
 
+// About `count` windows of at least `least` losses. Those of boosting are over whole data sets: one each, without
+// noise.
+WindowMeans loss_windows(const RunRecord& run, const Series& losses, std::size_t count, std::size_t least);
 // Whether it falls by more than its noise.
 bool is_loss_falling(const RunRecord& run);
-// Whether it is no better at the end than at the start, or broke.
+// Whether it is no better at the end than at the start, or than a constant answer, or broke.
 bool has_loss_suffered(const RunRecord& run);
 // What the best constant prediction would cost: the entropy of the labels, their variance. Nothing where the loss is
 // another one, or the labels were not saved.

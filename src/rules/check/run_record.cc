@@ -1,12 +1,15 @@
 #include "rules/check/run_record.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "reduce/derived.h"
 #include "reduce/reduce.h"
 #include "rules/check/number_windows.h"
+#include "rules/effective_rank.h"
+#include "rules/tensor_numbers.h"
 
 namespace tornasole::rules {
 namespace {
@@ -14,11 +17,6 @@ namespace {
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kKeptActivity = 8;
 constexpr std::size_t kKeptPairs = 64;
-constexpr std::int64_t kMostClasses = 256;
-constexpr std::size_t kNeeds = 9;
-
-// What rules want of every tensor; more is computed from values where there are any.
-constexpr StatSet kStats = {Stat::kMean, Stat::kStd, Stat::kMin, Stat::kMax, Stat::kAbsMean, Stat::kL2};
 
 template <typename T>
 std::span<const T> elements(const Tensor& tensor) {
@@ -28,9 +26,6 @@ std::span<const T> elements(const Tensor& tensor) {
 bool is(const Tensor* tensor, DType dtype, std::size_t least) {
   return tensor != nullptr && tensor->dtype() == dtype && tensor->element_count() >= static_cast<std::int64_t>(least);
 }
-
-// Of numbers; a text has no elements to compare.
-TensorView view_of(const Tensor& tensor) { return {tensor.dtype(), tensor.bytes().data(), tensor.shape()}; }
 
 using Row = std::array<float, kColumnCount>;
 void set(Row* row, Column column, double value) {
@@ -121,7 +116,7 @@ void note_labels(const Tensor* counts, std::vector<std::int64_t>* pooled) {
 }
 
 void note_pairs(const Tensor* pairs, std::uint32_t point, std::vector<ClassPairs>* kept) {
-  if (!is(pairs, DType::kInt64, 1) || pairs->shape().rank() != 2 || pairs->shape()[0] > kMostClasses) return;
+  if (!is(pairs, DType::kInt64, 1) || pairs->shape().rank() != 2 || pairs->shape()[0] > kMostPairedClasses) return;
   const auto numbers = elements<std::int64_t>(*pairs);
   if (kept->size() == kKeptPairs) kept->erase(kept->begin());
   kept->push_back(
@@ -140,6 +135,16 @@ void note_equal_units(const Tensor& value, Row* row) {
   std::set<std::string_view> distinct;
   for (std::size_t r = 0; r < rows; ++r) distinct.insert(text(r));
   set(row, Column::kEqualUnits, 1 - static_cast<double>(distinct.size()) / static_cast<double>(rows));
+}
+
+// Small matrices have a small rank by themselves.
+void note_rank(const Tensor& value, Row* row) {
+  constexpr std::int64_t kLeastSide = 8;
+  constexpr std::size_t kRows = 64;
+  const Shape& shape = value.shape();
+  if (shape.rank() != 2 || std::min(shape[0], shape[1]) < kLeastSide) return;
+  const std::vector<double> values = singular_values_of(value, kRows);
+  if (!values.empty()) set(row, Column::kRank, effective_rank(values) / static_cast<double>(values.size()));
 }
 
 // The derivative of a bounded activation, averaged over its elements and relative to its largest value, by its output:
@@ -178,8 +183,13 @@ void Recorder::reset() {
   record_ = {};
   places_.clear();
   previous_.clear();
-  const ModelDescription* model = roles_->model();
-  if (model == nullptr) return;
+  note_model();
+}
+
+void Recorder::note_model() {
+  if (trial_.models().empty()) return;
+  const ModelDescription* model = &trial_.models().begin()->second.model;
+  record_.layer_classes.clear();
   for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
   record_.optimizers = model->optimizers.size();
   for (const auto& optimizer : model->optimizers) {
@@ -187,6 +197,7 @@ void Recorder::reset() {
   }
   const std::string& framework = trial_.models().begin()->second.framework;
   record_.weights_after_step = framework == "tensorflow";
+  record_.is_boosting |= framework == "xgboost";
   record_.units_last = framework == "tensorflow" || framework == "jax";
 }
 
@@ -207,30 +218,31 @@ std::vector<Need> Recorder::needs() const {
   return {
       {.choose = of({Role::kLoss, Role::kValidationLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric,
                      Role::kImportance}),
-       .stats = kStats,
+       .stats = kRecordStats,
        .derived = {"counts"}},
       {.choose = [=](std::string_view name) { return parameters(name) && is_update_stored(name); },
-       .stats = kStats,
+       .stats = kRecordStats,
        .derived = {"counts", "update"}},
       {.choose = [=](std::string_view name) { return parameters(name) && !is_update_stored(name); },
-       .stats = kStats,
+       .stats = kRecordStats,
        .value = true,
        .derived = {"counts"}},
       {.choose = of({Role::kGradient, Role::kOptimizerGradient}),
-       .stats = kStats,
+       .stats = kRecordStats,
        .derived = {"counts", "cosine_previous"}},
       {.choose = of({Role::kLayerInput, Role::kLayerOutput}),
-       .stats = kStats,
+       .stats = kRecordStats,
        .derived = {"counts", "unit_activity", "across_samples"}},
       {.choose = [=](std::string_view name) { return of_a_loss(name) && are_classes_stored(name); },
-       .stats = kStats,
+       .stats = kRecordStats,
        .derived = {"counts", "across_samples", "classes"}},
       {.choose = [=](std::string_view name) { return of_a_loss(name) && !are_classes_stored(name); },
-       .stats = kStats,
+       .stats = kRecordStats,
        .value = true,
        .derived = {"counts", "across_samples", "classes"}},
       {.choose = of({Role::kOther, Role::kOptimizerState}), .reductions_without_value = true, .derived = {"counts"}},
-      {.choose = of({Role::kModelInput}), .stats = kStats, .derived = {"counts", "across_samples", "quantiles"}},
+      {.choose = of({Role::kModelInput}), .stats = kRecordStats, .derived = {"counts", "across_samples", "quantiles"}},
+      {.choose = of({Role::kTreeTable, Role::kHyperparameter}), .value = true},
   };
 }
 
@@ -262,7 +274,11 @@ void Recorder::note_update(History& history, const StepTensor& tensor, Row* row)
   if (tensor.value == nullptr || tensor.value->dtype() == DType::kString) return;
   const auto place = static_cast<std::size_t>(&history - record_.histories.data());
   const auto now = static_cast<std::uint32_t>(record_.steps.size() - 1);
-  if (history.rows.empty() && history.role.role == Role::kWeight) note_equal_units(*tensor.value, row);
+  if (history.role.role == Role::kWeight) {
+    if (history.rows.empty()) note_equal_units(*tensor.value, row);
+    // At rounds that double: it takes long, and does not change from step to step.
+    if (std::has_single_bit(history.rows.size() + 1)) note_rank(*tensor.value, row);
+  }
   const Kept before = std::exchange(previous_[place], Kept{tensor.value, now});
   if (before.value == nullptr || knows(*row, Column::kUpdate)) return;
   const StepPoint& then = record_.steps[before.point];
@@ -284,12 +300,18 @@ void Recorder::look_at(const StepView& step, Findings& /*findings*/) {
   record_.steps.push_back({step.global_step().number, step.step(), facts.optimizer_step.value_or(-1)});
   record_.facts.push_back(facts);
   std::vector<const StepTensor*> tensors;
-  for (std::size_t need = 0; need < kNeeds; ++need) {
+  for (std::size_t need = 0; need < kRecordNeeds; ++need) {
     tensors.insert(tensors.end(), step.tensors(need).begin(), step.tensors(need).end());
   }
   std::ranges::sort(tensors, {}, &StepTensor::order);
+  note_round(tensors);
   for (const StepTensor* tensor : tensors) {
     History& history = history_of(*tensor, step.trial());
+    if (history.role.role == Role::kTreeTable) continue;
+    if (history.role.role == Role::kHyperparameter) {
+      note_hyperparameter(*tensor);
+      continue;
+    }
     Row row;
     row.fill(kUnknown);
     note_stats(tensor->stats, &row);
@@ -306,6 +328,7 @@ void Recorder::look_at(const StepView& step, Findings& /*findings*/) {
     if (history.role.role == Role::kPredictions) {
       const std::optional<Tensor> made = pair_values(*tensor, history.role, tensors);
       note_pairs(made ? &*made : classes, point, &history.class_pairs);
+      if (record_.is_boosting) note_quality(history, *tensor, tensors, &row);
     }
     if (history.role.role == Role::kLabels && step.mode() == record_.training_mode()) {
       note_labels(classes, &history.label_counts);
@@ -367,6 +390,7 @@ const History* RunRecord::find(std::string_view name) const noexcept {
 }
 
 Series RunRecord::losses(Mode mode, Role role) const {
+  if (is_boosting && role == Role::kLoss && of_role(role).empty()) role = Role::kValidationLoss;
   std::map<std::uint32_t, std::pair<double, int>> sums;  // point -> sum, count
   for (const History* history : of_role(role)) {
     for (std::size_t i = 0; i < history->size(); ++i) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "rules/check/tensor_role.h"
+#include "rules/tree_shape.h"
 #include "tornasole/rule.h"
 
 namespace tornasole::rules {
@@ -53,14 +54,18 @@ enum class Column : std::uint8_t {
   kUnits,           //
   kUnitSpread,      // the largest root mean square of a unit over the median one
   kEqualUnits,      // share of the rows of a weight that another row equals, where its value is known
+  kRank,         // effective rank of a matrix as a share of its smaller side, at some steps, where its value is known
+  kUnexplained,  // of predictions of boosted trees: share that is wrong, or of the labels' variance that is left
 };
-inline constexpr std::size_t kColumnCount = static_cast<std::size_t>(Column::kEqualUnits) + 1;
+inline constexpr std::size_t kColumnCount = static_cast<std::size_t>(Column::kUnexplained) + 1;
 
 struct StepPoint {
   std::int64_t global_step = 0;
   ModeStep step = {};
   std::int64_t optimizer_step = -1;  // taken before the step began; -1 if nobody said
 };
+
+inline constexpr std::int64_t kMostPairedClasses = 256;
 
 // How often labels (rows) and predictions (columns) came together at one step.
 struct ClassPairs {
@@ -86,6 +91,12 @@ struct History {
   double at(Column column, std::size_t row) const noexcept { return rows[row][static_cast<std::size_t>(column)]; }
 };
 
+// The trees of one boosting round.
+struct RoundTrees {
+  std::uint32_t point = 0;
+  TreeShape shape = {};
+};
+
 // One number per step, without those that are not known.
 struct Series {
   std::vector<std::int64_t> steps = {};            // global
@@ -102,15 +113,18 @@ struct RunRecord {
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
   std::size_t optimizers = 0;
   bool units_last = false;          // a weight has its units along the last axis, as in Keras; else along the first
+  bool is_boosting = false;         // trees; each loss is over a whole data set, so it has no noise of mini-batches
   bool weights_after_step = false;  // weights of a step are those that its optimizer step made
-  std::set<std::string, std::less<>> optimized = {};  // parameters that an optimizer has
+  std::set<std::string, std::less<>> optimized = {};                // parameters that an optimizer has
+  std::vector<RoundTrees> trees = {};                               // of boosting, where they were saved
+  std::map<std::string, double, std::less<>> hyperparameters = {};  // as given to boosting; those that are numbers
 
   Series series(const History& history, Column column, std::optional<Mode> mode = {}) const;
   // Those of the first worker.
   std::vector<const History*> of_role(Role role) const;
   const History* find(std::string_view name) const noexcept;
   // The loss, one number per step of a mode: the mean over the tensors that are losses. Tensors of several elements
-  // count with their mean.
+  // count with their mean. Boosting that never evaluates its training data is known by its other data.
   Series losses(Mode mode, Role role = Role::kLoss) const;
   // The class of the one loss that trains, in lower case; empty if there are several or it is not known.
   std::string loss_class() const;
@@ -121,6 +135,10 @@ struct RunRecord {
 // Whether a loss compares scores of several classes with a label: cross entropy and negative log likelihood.
 bool is_about_classes(std::string_view loss_class) noexcept;
 
+// What rules want of every tensor; more is computed from values where there are any.
+inline constexpr StatSet kRecordStats = {Stat::kMean, Stat::kStd, Stat::kMin, Stat::kMax, Stat::kAbsMean, Stat::kL2};
+inline constexpr std::size_t kRecordNeeds = 10;  // of the recorder
+
 // Takes notes; finds nothing.
 class Recorder final : public Rule {
  public:
@@ -129,11 +147,18 @@ class Recorder final : public Rule {
   void look_at(const StepView& step, Findings& findings) override;
   void reset() override;
   const RunRecord& record() const noexcept { return record_; }
+  // Takes up what the description of the model says by now.
+  void note_model();
 
  private:
   History& history_of(const StepTensor& tensor, const Trial& trial);
   std::optional<Tensor> pair_values(const StepTensor& predictions, const TensorRole& role,
                                     std::span<const StepTensor* const> tensors) const;
+  // Of boosting: the trees of the round, how good its predictions are.
+  void note_round(std::span<const StepTensor* const> tensors);
+  void note_hyperparameter(const StepTensor& tensor);
+  void note_quality(History& history, const StepTensor& predictions, std::span<const StepTensor* const> tensors,
+                    std::array<float, kColumnCount>* row);
   void note_update(History& history, const StepTensor& tensor, std::array<float, kColumnCount>* row);
 
   const Trial& trial_;

@@ -64,7 +64,7 @@ RoleFinder::RoleFinder(const Trial& trial) {
     if (names.ok()) collections_[name].insert(names->begin(), names->end());
   }
   if (trial.models().empty()) return;
-  model_ = &trial.models().begin()->second.model;
+  model_ = trial.models().begin()->second.model;
   std::int64_t order = 0;
   for (const ModelDescription::Module& module : model_->modules) {
     layers_[module.path] = {lower(module.type), lower(module.activation),
@@ -157,7 +157,7 @@ TensorRole RoleFinder::loss_role(std::string_view name) const {
   const bool is_loss_name = type.ends_with("loss") || type.ends_with("cross_entropy");
   if (is_in("losses", name) && !is_of_training_data(name)) return {.role = Role::kValidationLoss};
   if (is_in("losses", name)) return {.role = Role::kLoss, .loss_class = is_loss_name ? type : std::string()};
-  if (model_ != nullptr || !is_loss_name || !tensor->is_input) return {};
+  if (model_ || !is_loss_name || !tensor->is_input) return {};
   const bool is_first = name.ends_with("_0");
   if (!is_first && !name.ends_with("_1")) return {};
   return {.role = is_first ? Role::kPredictions : Role::kLabels, .loss_class = type};
@@ -182,6 +182,8 @@ TensorRole RoleFinder::role_of(std::string_view name) const {
   }
   if (name.starts_with("scalar/learning_rate")) return {.role = Role::kLearningRate};
   if (name.starts_with("feature_importance/total_gain/")) return {.role = Role::kImportance};
+  if (name.starts_with("hyperparameters/")) return {.role = Role::kHyperparameter};
+  if (name == "trees/ID" || name == "trees/Yes" || name == "trees/No") return {.role = Role::kTreeTable};
   if (name == "scalar/grad_norm") return {.role = Role::kGradNorm};
   if (parameters_.contains(name)) return parameter_role(name);
   if (inputs_.contains(name)) return {.role = Role::kModelInput};
@@ -194,7 +196,7 @@ TensorRole RoleFinder::role_of(std::string_view name) const {
     role.role = Role::kPredictions;
     return role;
   }
-  if (model_ == nullptr) {
+  if (!model_) {
     if (is_in("gradients", name)) return {.role = Role::kGradient, .parameter = std::string(name)};
     if (is_in("weights", name)) return parameter_role(name);
     if (is_in("biases", name)) return {.role = Role::kBias, .parameter = std::string(name)};

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -36,7 +37,9 @@ enum class Role : std::uint8_t {
   kLearningRate,
   kGradNorm,
   kMetric,
-  kImportance,  // of a feature: its share of the gain
+  kImportance,      // of a feature: its share of the gain
+  kTreeTable,       // a column of the table of a boosting round's trees
+  kHyperparameter,  // a number the training was given
 };
 
 struct TensorRole {
@@ -55,9 +58,11 @@ struct TensorRole {
 class RoleFinder {
  public:
   explicit RoleFinder(const Trial& trial);
+  RoleFinder(const RoleFinder&) = delete;
+  RoleFinder& operator=(const RoleFinder&) = delete;
   TensorRole role_of(std::string_view name) const;
   // Null if the trial does not say what its tensors are.
-  const ModelDescription* model() const noexcept { return model_; }
+  const ModelDescription* model() const noexcept { return model_ ? &*model_ : nullptr; }
 
  private:
   struct Layer {
@@ -74,7 +79,7 @@ class RoleFinder {
   bool is_of_training_data(std::string_view name) const;
   bool is_in(std::string_view collection, std::string_view name) const;
 
-  const ModelDescription* model_ = nullptr;
+  std::optional<ModelDescription> model_ = {};  // its own: a refresh of the trial may bring another
   std::map<std::string, Layer, std::less<>> layers_;
   std::map<std::string, ParameterFacts, std::less<>> parameters_;
   std::map<std::string, std::string, std::less<>> by_gradient_;  // Keras: name of a gradient -> parameter

@@ -102,6 +102,26 @@ def test_what_the_hook_saves_stays_visible(tmp_path):
     assert hook.rule_runs()[0].steps_evaluated == 1
 
 
+@pytest.mark.parametrize("profile, is_met", [("reference", True), ("check", False), (None, True)])
+def test_noise_of_a_healthy_loss_by_profile(profile, is_met, tmp_path):
+    hook = BaseHook(
+        str(tmp_path / "run"), save_config=EVERY_STEP, rules=["LossNotDecreasing"], rule_poll=0.01, rule_profile=profile
+    )
+    noise = numpy.random.default_rng(0).normal(size=200)
+    for step in range(200):
+        if hook._begin_step(ModeKeys.TRAIN):
+            loss = 3 * numpy.exp(-step / 60) + 0.2 * noise[step] + 1
+            hook._engine_hook.save("loss", numpy.array(loss, numpy.float32))
+        hook._end_step()
+    hook.close()
+    assert bool(hook.rule_runs()[0].steps_met) == is_met
+
+
+def test_a_profile_that_does_not_exist(tmp_path):
+    with pytest.raises(SMDebugError, match="reference, check"):
+        BaseHook(str(tmp_path / "run"), rules=["LossNotDecreasing"], rule_profile="strict")
+
+
 def test_no_rules(tmp_path):
     hook = BaseHook(str(tmp_path / "run"), save_config=EVERY_STEP)
     assert hook.rule_runs() == []
