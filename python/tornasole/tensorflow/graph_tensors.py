@@ -108,7 +108,7 @@ class GraphTensors:
                 return False
             known = (key, entry.name)
             if known not in self._computable:
-                self._computable[known] = _only_computes(entry.tensor.op, running, fed)
+                self._computable[known] = only_computes(entry.tensor.op, running, fed)
             return self._computable[known]
 
         return [entry for entry in tensors if can_be_fetched(entry)]
@@ -160,9 +160,13 @@ def _that_run_for(operations: Iterable[Any], running: FrozenSet[str], fed: Froze
         waiting += [tensor.op for tensor in operation.inputs if tensor.name not in fed]
 
 
-def _only_computes(operation: Any, running: FrozenSet[str], fed: FrozenSet[str]) -> bool:
-    """Whether an operation can run with others, and nothing that has to run besides does more than compute."""
-    return not any(
-        one.type in ("Placeholder", "PlaceholderV2") or (one.op_def.is_stateful and one.type not in _ONLY_READ)
-        for one in _that_run_for([operation], running, fed)
-    )
+def only_computes(operation: Any, running: FrozenSet[str], fed: FrozenSet[str], may_read: bool = True) -> bool:
+    """Whether an operation can run with others, and nothing that has to run besides does more than compute.
+
+    Variables may be read unless ``may_read`` is false: then one that nobody else reads may have no value.
+    """
+    for one in _that_run_for([operation], running, fed):
+        is_read = one.type in _ONLY_READ and (may_read or one.type == "ReadVariableOp")
+        if one.type in ("Placeholder", "PlaceholderV2") or (one.op_def.is_stateful and not is_read):
+            return False
+    return True
