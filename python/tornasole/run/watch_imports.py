@@ -37,10 +37,11 @@ def _attach_keras(package: str) -> Callable[[], None]:
     return attach_keras
 
 
-def _attach_sessions() -> None:
-    from tornasole.run.session_attachment import attach
+def _attach_tensorflow() -> None:
+    from tornasole.run import session_attachment, tape_attachment
 
-    attach()
+    session_attachment.attach()
+    tape_attachment.attach()
 
 
 def _attach_estimators() -> None:
@@ -56,7 +57,7 @@ _ATTACHMENTS: Dict[str, Callable[[], None]] = {
     "mxnet": _attach_gluon,
     "keras": _attach_keras("keras"),
     "tf_keras": _attach_keras("tf_keras"),
-    "tensorflow": _attach_sessions,
+    "tensorflow": _attach_tensorflow,
     _ESTIMATORS: _attach_estimators,
 }
 
