@@ -4,14 +4,14 @@ LAST_ROW = 347
 
 _OBJECT_STORE = "writing to object stores"
 _READER = "runs of several workers on the reading side"
-_SEVERAL = "the other frameworks' packages"
 
 LEFT = {
     **dict.fromkeys((3, 63, 74), _OBJECT_STORE),
-    **dict.fromkeys((116, 126), _SEVERAL),
     218: _READER,
 }
 NEED_NONE = (115,)
+# Rows about the packages of all frameworks: each environment shows its part.
+IN_EACH = (116, 126)
 # Rows that are shown in the environment of another framework, by the tests of these folders.
 ELSEWHERE = {
     "of_mxnet": (1, 34, 41, 60, 61, 68, 69, 113, 169, 320),

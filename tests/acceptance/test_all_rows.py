@@ -3,7 +3,7 @@
 import pathlib
 
 import pytest
-from acceptance_rows import ELSEWHERE, LAST_ROW, LEFT, NEED_NONE
+from acceptance_rows import ELSEWHERE, IN_EACH, LAST_ROW, LEFT, NEED_NONE
 
 
 def test_every_row_is_shown_left_or_needs_none(request):
@@ -14,6 +14,7 @@ def test_every_row_is_shown_left_or_needs_none(request):
         pytest.skip("not the whole list was collected")
     shown = {item.callspec.params["row"] for item in items if hasattr(item, "callspec")}
     assert all((here / folder).is_dir() for folder in ELSEWHERE)
+    assert set(IN_EACH) <= shown, "PyTorch's part is shown here"
     groups = [shown, set(LEFT), set(NEED_NONE), *map(set, ELSEWHERE.values())]
     assert set.union(*groups) == set(range(1, LAST_ROW + 1))
     assert sum(map(len, groups)) == LAST_ROW, "no row is in two groups"

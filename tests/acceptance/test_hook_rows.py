@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 pytest.importorskip("tornasole.pytorch")
 
 import tornasole.pytorch as ts  # noqa: E402
+from framework_package import check_hook_classes, check_names  # noqa: E402
 from tornasole.pytorch.hook import TornasoleHook as HookOfModule  # noqa: E402
 from training import BIASES, GRADIENTS, LOSS, RELU, WEIGHTS, Training, plain_hook, train  # noqa: E402
 
@@ -289,3 +290,13 @@ def test_names_in_both_packages():
 
     for name in ("SaveConfig", "ReductionConfig"):
         assert getattr(smdebug, name) is getattr(smdebug.pytorch, name) is getattr(ts, name)
+
+
+@rows(116)
+def test_the_package_under_both_names():
+    check_names("pytorch", ("Hook",))
+
+
+@rows(126)
+def test_the_classes_of_hooks(tmp_path):
+    check_hook_classes("pytorch", ("Hook",), tmp_path)

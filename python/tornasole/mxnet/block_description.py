@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List
+import json
+from typing import Any, Dict, Iterator, List, Optional
 
 import mxnet
 from mxnet.gluon import Block
+
+from tornasole.core.graph_nodes import GraphNode, graph_def
 
 
 def blocks_of(root: Block) -> Iterator[Block]:
@@ -42,6 +45,22 @@ def describe(roots: List[Block], losses: List[Block]) -> Dict[str, Any]:
         "inputs": [f"{root.name}_input_0" for root in roots],
         "versions": {"mxnet": mxnet.__version__},
     }
+
+
+def block_graph(root: Block) -> Optional[bytes]:
+    """The graph of a block as TensorBoard draws it; None unless the block was hybridized and has been called.
+
+    Gluon keeps the graph of such a block alone. Calling another with symbols to learn of its graph would run whatever
+    is attached to it.
+    """
+    traced = getattr(root, "_cached_graph", None)
+    if not traced:
+        return None
+    found = json.loads(traced[1].tojson())["nodes"]
+    names = [node["name"] for node in found]
+    kinds = ["Placeholder" if node["op"] == "null" else node["op"] for node in found]
+    inputs = [[names[place] for place, *_ in node["inputs"]] for node in found]
+    return graph_def(map(GraphNode, names, kinds, inputs))
 
 
 def _parameter(parameter: Any, block: Block) -> Dict[str, Any]:

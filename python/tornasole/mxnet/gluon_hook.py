@@ -29,7 +29,7 @@ from tornasole.core.guard import guard, guarded
 from tornasole.core.hook import BaseHook
 from tornasole.core.older_names import make_tornasole_hook
 from tornasole.modes import ModeKeys
-from tornasole.mxnet.block_description import blocks_of, describe
+from tornasole.mxnet.block_description import block_graph, blocks_of, describe
 from tornasole.mxnet.gluon_collection import Collection
 from tornasole.mxnet.gluon_workers import rank_and_size
 
@@ -155,9 +155,16 @@ class Hook(BaseHook):
             if not self._is_described:
                 self._is_described = True
                 self._engine_hook.describe_model(describe(self._roots, self._losses))
+                self._save_graph()
             for parameter in self._parameters():
                 self._save_parameter(parameter)
         super()._end_step(partial)
+
+    def _save_graph(self) -> None:
+        if self.tensorboard_dir and self.model is not None:
+            graph = block_graph(self.model)
+            if graph is not None:
+                self._engine_hook.save_graph(graph)
 
     def _parameters(self) -> Iterator[Parameter]:
         seen = set()

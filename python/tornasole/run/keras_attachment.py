@@ -1,15 +1,35 @@
 """Attaches a hook to a program that trains with Keras and has none.
 
 ``fit``, ``evaluate`` and ``predict`` of all models get one more callback, made at the first of these calls. A hook that
-the script builds itself is used instead.
+the script builds itself is used instead. With eager execution off, the optimizer of the model is made known to it.
 """
 
 import functools
 import inspect
 import sys
+import threading
 from typing import Any, Callable, List, Optional
 
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+
+
+_depth = threading.local()  # .count: of the methods of models that run in this thread
+
+
+def is_training() -> bool:
+    """Whether ``fit``, ``evaluate`` or ``predict`` of a model runs in this thread."""
+    return getattr(_depth, "count", 0) > 0
+
+
+def find_hook() -> Any:
+    """The hook of the script, or one that is made; None if the script has one of another kind."""
+    from tornasole.core.singleton_utils import current_hook
+    from tornasole.tensorflow.keras_hook import KerasHook
+
+    made_by_script = current_hook()
+    if made_by_script is not None and not isinstance(made_by_script, KerasHook):
+        return None
+    return made_by_script or make_automatic_hook(KerasHook, _preset_hook)
 
 
 class Attachment:
@@ -19,9 +39,8 @@ class Attachment:
         self._hook: Any = None
         self._is_off = False
 
-    def callbacks_with_hook(self, callbacks: Any) -> Optional[List[Any]]:
+    def callbacks_with_hook(self, model: Any, callbacks: Any) -> Optional[List[Any]]:
         """The callbacks of a call, and the hook; None if nothing is to be changed."""
-        from tornasole.core.singleton_utils import current_hook
         from tornasole.tensorflow.keras_hook import KerasHook
 
         if hasattr(callbacks, "callbacks"):
@@ -29,12 +48,14 @@ class Attachment:
         given = [] if callbacks is None else list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
         if self._is_off or any(isinstance(callback, KerasHook) for callback in given):
             return None
-        if self._hook is None:
-            made_by_script = current_hook()
-            if made_by_script is not None and not isinstance(made_by_script, KerasHook):
+        if self._hook is None or self._hook._engine_hook is None:
+            self._hook = find_hook()
+            if self._hook is None:
                 self._is_off = True
                 return None
-            self._hook = made_by_script or make_automatic_hook(KerasHook, _preset_hook)
+        if self._hook._graph.is_on() and getattr(model, "optimizer", None) is not None:
+            # Of tf.compat.v1.train, in the cover of Keras; gradients are known if they are not made yet.
+            self._hook.wrap_optimizer(getattr(model.optimizer, "optimizer", model.optimizer))
         return [*given, self._hook]
 
     def give_up(self, error: Exception) -> None:
@@ -59,14 +80,19 @@ def _captured(attachment: Attachment, function: Callable) -> Callable:
         is_positional = place < len(arguments)
         callbacks = None
         try:
-            callbacks = attachment.callbacks_with_hook(arguments[place] if is_positional else options.get("callbacks"))
+            given = arguments[place] if is_positional else options.get("callbacks")
+            callbacks = attachment.callbacks_with_hook(arguments[0], given)
         except Exception as error:
             attachment.give_up(error)
         if callbacks is not None and is_positional:
             arguments = (*arguments[:place], callbacks, *arguments[place + 1 :])
         elif callbacks is not None:
             options["callbacks"] = callbacks
-        return function(*arguments, **options)
+        _depth.count = getattr(_depth, "count", 0) + 1
+        try:
+            return function(*arguments, **options)
+        finally:
+            _depth.count -= 1
 
     return training_function
 
@@ -81,7 +107,9 @@ def attach(package: str = "keras") -> Attachment:
         keras = sys.modules[package]
         if keras.backend.backend() != "tensorflow":
             return attachment  # another framework runs the steps
-        model = keras.Model
-        for name in ("fit", "evaluate", "predict"):
-            setattr(model, name, _captured(attachment, getattr(model, name)))
+        # Models of Keras 2 that are built while eager execution is off are of a class of their own.
+        graphs = [sys.modules.get(f"{package}.{where}.training_v1") for where in ("src.engine", "engine")]
+        for model in [keras.Model, *(module.Model for module in graphs if module is not None)]:
+            for name in ("fit", "evaluate", "predict"):
+                setattr(model, name, _captured(attachment, getattr(model, name)))
     return _attachments[package]

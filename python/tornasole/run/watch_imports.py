@@ -37,12 +37,28 @@ def _attach_keras(package: str) -> Callable[[], None]:
     return attach_keras
 
 
+def _attach_tensorflow() -> None:
+    from tornasole.run import session_attachment, tape_attachment
+
+    session_attachment.attach()
+    tape_attachment.attach()
+
+
+def _attach_estimators() -> None:
+    from tornasole.run.session_attachment import attach_estimators
+
+    attach_estimators(_ESTIMATORS)
+
+
+_ESTIMATORS = "tensorflow_estimator.python.estimator.estimator"
 _ATTACHMENTS: Dict[str, Callable[[], None]] = {
     "torch": _attach_torch,
     "xgboost": _attach_boost,
     "mxnet": _attach_gluon,
     "keras": _attach_keras("keras"),
     "tf_keras": _attach_keras("tf_keras"),
+    "tensorflow": _attach_tensorflow,
+    _ESTIMATORS: _attach_estimators,
 }
 
 

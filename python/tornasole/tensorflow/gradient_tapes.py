@@ -56,8 +56,17 @@ class TapeCapture:
         self._hook = weakref.ref(hook)
         self._tapes: "weakref.WeakSet[Any]" = weakref.WeakSet()
         self._has_patterns = False
-        self._recorder: Optional[step_recorder.Recorder] = None
+        self._recorder: Optional[Any] = None
         self._is_due = False
+        self._finds_model = False
+
+    def wrap_entered(self, tape: Any, finds_model: bool) -> None:
+        """Wraps a tape that has been entered just now; with ``finds_model``, the model is what the step calls."""
+        self._finds_model = finds_model
+        is_known = tape in _captures
+        self.wrap(tape)
+        if not is_known:
+            self.entered(tape)
 
     def wrap(self, tape: Any) -> Any:
         hook = self._hook()
@@ -89,12 +98,17 @@ class TapeCapture:
                 return
             self._add_patterns(hook)
             self._stop_recording()
+            if hook._watcher is not None:
+                hook._watcher.before_step(hook.mode)
             self._is_due = hook._begin_step()
             if not self._is_due:
                 return
             hook._step_is_due(hook.mode)
             if hook.has_registered_model and hook.model is not None:
                 self._recorder = step_recorder.Recorder(hook.model)
+            elif self._finds_model:
+                self._recorder = step_recorder.Calls()
+            if self._recorder is not None:
                 step_recorder.start(self._recorder)
                 self._is_recording = True
         except Exception as error:
@@ -126,6 +140,8 @@ class TapeCapture:
         try:
             if hook is None or not self._is_due or guard.disable_smdebug or not tf.executing_eagerly():
                 return
+            if isinstance(self._recorder, step_recorder.Calls):
+                self._find_model(hook, sources)
             if isinstance(sources, (list, tuple)) and isinstance(result, (list, tuple)):
                 self._save_variables(hook, sources, result)
             hook._save_optimizers()
@@ -136,6 +152,14 @@ class TapeCapture:
             self._save_layers(hook)
         except Exception as error:
             guard.handle(error, "the gradients of a tape")
+
+    def _find_model(self, hook: Any, sources: Any) -> None:
+        """The outermost model that was called in the step and has these variables is the one that is trained."""
+        calls, self._recorder = self._recorder, None
+        model = calls.model_with(tf.nest.flatten(sources))
+        if model is not None:
+            hook.register_model(model)
+            self._recorder = calls.of_model(model)
 
     @staticmethod
     def _save_variables(hook: Any, sources: Any, gradients: Any) -> None:

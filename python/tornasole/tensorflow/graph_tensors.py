@@ -1,15 +1,18 @@
 """The tensors of a graph of TensorFlow 1 that can be fetched beside what a program fetches itself.
 
 Fetching a tensor runs its operation, and an operation may do something: assign a variable, take a batch off a queue,
-draw a random number. So beside the program's own fetches only two kinds of tensors are fetched: those of operations
-that those need and that run in any case, and the values of variables.
+draw a random number. So beside the program's own fetches only these are fetched: tensors of operations that those need
+and that run in any case, the values of variables, and losses if all that has to run for them besides does nothing but
+compute. (The gradients of a mean do not need the mean: a program that fetches its training operation alone never
+computes its loss.)
 """
 
-from typing import Any, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import tensorflow as tf
 
-_v1 = tf.compat.v1
+# Operations that TensorFlow counts among those with a state, although they change none.
+_ONLY_READ = {"VarHandleOp", "ReadVariableOp", "Variable", "VariableV2", "VarIsInitializedOp", "IsVariableInitialized"}
 
 
 class GraphTensor(NamedTuple):
@@ -19,6 +22,27 @@ class GraphTensor(NamedTuple):
     tensor: Any
     collection: Optional[str]
     is_variable: bool
+
+
+class GraphFacts:
+    """What is known of a graph besides its operations: which tensors are gradients, and so on."""
+
+    def __init__(self) -> None:
+        self.gradients: List[Any] = []
+        self.optimizer_variables: List[Any] = []
+        self.minimized: List[Any] = []  # what optimizers were told to minimize
+
+    @staticmethod
+    def of(graph: Any) -> "GraphFacts":
+        """Those of a graph, kept with it so that they end with it."""
+        if getattr(graph, "_tornasole_facts", None) is None:
+            graph._tornasole_facts = GraphFacts()
+        return graph._tornasole_facts
+
+    @staticmethod
+    def add(known: List[Any], found: Iterable[Any]) -> None:
+        """Adds to one of the lists what is not in it."""
+        known += [one for one in found if one is not None and not any(one is other for other in known)]
 
 
 def value_of_variable(variable: Any) -> Any:
@@ -34,6 +58,7 @@ class GraphTensors:
         self._graph = graph
         self._by_name: Dict[str, GraphTensor] = {}
         self._running: Dict[Tuple, FrozenSet[str]] = {}
+        self._computable: Dict[Tuple, bool] = {}
 
     def add_variable(self, variable: Any, collection: str) -> None:
         """A variable is saved by its own name, whatever operation reads it."""
@@ -62,15 +87,31 @@ class GraphTensors:
     def all(self) -> Iterable[GraphTensor]:
         return self._by_name.values()
 
-    def that_run(self, tensors: List[GraphTensor], fetches: Any, feeds: Any) -> List[GraphTensor]:
-        """Those of them that can be fetched along with these fetches and feeds of the program."""
+    def that_run(self, tensors: List[GraphTensor], fetches: Any, feeds: Any, losses: str) -> List[GraphTensor]:
+        """Those of them that can be fetched along with these fetches and feeds of the program.
+
+        Tensors of the collection ``losses`` can if nothing but computing is to be done for them.
+        """
         operations = _operations(self._graph, fetches)
         fed = frozenset(getattr(key, "name", str(key)) for key in (feeds or {}))
         key = (frozenset(operation.name for operation in operations), fed)
         if key not in self._running:
             self._running[key] = frozenset(_ancestors(operations, fed))
         running = self._running[key]
-        return [t for t in tensors if t.tensor.name not in fed and (t.is_variable or t.tensor.op.name in running)]
+
+        def can_be_fetched(entry: GraphTensor) -> bool:
+            if entry.tensor.name in fed:
+                return False
+            if entry.is_variable or entry.tensor.op.name in running:
+                return True
+            if entry.collection != losses:
+                return False
+            known = (key, entry.name)
+            if known not in self._computable:
+                self._computable[known] = only_computes(entry.tensor.op, running, fed)
+            return self._computable[known]
+
+        return [entry for entry in tensors if can_be_fetched(entry)]
 
 
 def is_computable(tensor: Any, running: Iterable[str], unfed: Iterable[Any]) -> bool:
@@ -102,13 +143,30 @@ def _operations(graph: Any, fetches: Any) -> Set[Any]:
 
 def _ancestors(operations: Iterable[Any], fed: FrozenSet[str]) -> Set[str]:
     """The names of all operations that run for these; what only a fed tensor would need does not."""
-    seen: Set[str] = set()
+    return {operation.name for operation in _that_run_for(operations, frozenset(), fed)}
+
+
+def _that_run_for(operations: Iterable[Any], running: FrozenSet[str], fed: FrozenSet[str]) -> Iterator[Any]:
+    """The operations that run for these besides those that do in any case."""
+    seen = set(running)
     waiting = list(operations)
     while waiting:
         operation = waiting.pop()
         if operation.name in seen:
             continue
         seen.add(operation.name)
+        yield operation
         waiting += operation.control_inputs
         waiting += [tensor.op for tensor in operation.inputs if tensor.name not in fed]
-    return seen
+
+
+def only_computes(operation: Any, running: FrozenSet[str], fed: FrozenSet[str], may_read: bool = True) -> bool:
+    """Whether an operation can run with others, and nothing that has to run besides does more than compute.
+
+    Variables may be read unless ``may_read`` is false: then one that nobody else reads may have no value.
+    """
+    for one in _that_run_for([operation], running, fed):
+        is_read = one.type in _ONLY_READ and (may_read or one.type == "ReadVariableOp")
+        if one.type in ("Placeholder", "PlaceholderV2") or (one.op_def.is_stateful and not is_read):
+            return False
+    return True

@@ -7,19 +7,26 @@ layer input, output     ``<layer>/inputs/<tensor>``, ``<layer>/outputs/<tensor>`
 weight, bias            ``<layer>/weights/<variable>``
 gradient                the tensor's, of an optimizer that was wrapped before the first batch
 optimizer variable      the variable's
+model input             ``inputs``, if that collection is named: ``all`` alone does not take in what is fed
+labels, predictions     ``labels``, ``predictions``, if ``outputs`` is named; else the last layer's output is in it
 ======================  =================================================
 
-What is fed, such as the inputs of the model, cannot be fetched.
+What is fed is not fetched but taken from the call of the function.
 """
 
+import re
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+import numpy
 import tensorflow as tf
 
+from tornasole import _engine
 from tornasole.core.collection import CollectionKeys
+from tornasole.core.guard import guard
 from tornasole.modes import ModeKeys
-from tornasole.tensorflow.graph_tensors import value_of_variable
+from tornasole.tensorflow.graph_tensors import only_computes, value_of_variable
+from tornasole.tensorflow.keras_names import numbered
 from tornasole.tensorflow.optimizer_wraps import optimizer_variables
 
 _FUNCTIONS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "test", ModeKeys.PREDICT: "predict"}
@@ -34,8 +41,25 @@ class _Fetch(NamedTuple):
 class _Added(NamedTuple):
     fetch: _Fetch
     is_new: bool  # nobody else fetched the tensor
-    callback: Callable[[Any], None]
+    callback: Optional[Callable[[Any], None]]
     other: Optional[Callable[[Any], None]]  # whose place it took
+
+
+_watched_classes: Dict[type, type] = {}
+
+
+def _watched_class(of: type) -> type:
+    """A subclass of the class of a model's functions, whose instances tell what they are called with."""
+
+    class WatchedFunction(of):
+        def __call__(self, inputs):
+            tell = self.__dict__.get("_tornasole_tell")
+            if tell is not None:
+                tell(inputs)
+            return super().__call__(inputs)
+
+    WatchedFunction.__name__, WatchedFunction.__qualname__ = of.__name__, of.__qualname__
+    return WatchedFunction
 
 
 class GraphBatches:
@@ -49,6 +73,9 @@ class GraphBatches:
         self._function: Any = None
         self._added: List[_Added] = []
         self._fetched: Dict[str, Any] = {}
+        self._fed: Dict[int, Tuple[str, str]] = {}  # of a placeholder, name and collection
+        self._own_class: Optional[type] = None  # of the function that is watched
+        self._given: List[_Fetch] = []  # by the script, for the next step
 
     @staticmethod
     def is_on() -> bool:
@@ -68,9 +95,25 @@ class GraphBatches:
             result = made(*arguments, **keywords)
             gradients = [one[0] if isinstance(one, tuple) else one for one in result]
             self._gradients = [getattr(one, "values", one) for one in gradients if one is not None]
+            self._keep_out_of_collections()
             return result
 
         return make_and_remember
+
+    def _keep_out_of_collections(self) -> None:
+        """A pattern that means the variables of the optimizer, ``Adam``, does not mean ``Adam/gradients/dense``."""
+        hook = self._hook()
+        scopes = {one.name.partition("gradients/")[0] for one in self._gradients} - {""}
+        known = [one.name.removeprefix(scope) for one in self._gradients for scope in scopes]
+        for collection in hook.collection_manager.collections.values() if hook is not None else ():
+            patterns = [] if collection.name in vars(CollectionKeys).values() else collection._include_regex
+            if patterns and not any(_engine.finds_match(pattern, name) for pattern in patterns for name in known):
+                for scope in scopes:
+                    collection.exclude(f"^{re.escape(scope)}gradients/")
+
+    def keep(self, name: str, tensor: Any, collections: List[str]) -> None:
+        """A tensor or variable of the graph, to be fetched in the next step."""
+        self._given.append(_Fetch(name, tensor, tuple(collections)))
 
     def begin(self, mode: ModeKeys) -> None:
         """Adds what is wanted in the open step to what the batch fetches."""
@@ -86,13 +129,50 @@ class GraphBatches:
             hook._cannot_capture(model.name, f"its {kind} function cannot fetch tensors of the graph")
             return
         self._function = function
-        for fetch in self._wanted(hook, model, mode):
-            other = function.fetch_callbacks.get(fetch.tensor)
-            callback = self._keeping(fetch.name, other)
-            function.fetch_callbacks[fetch.tensor] = callback
-            if other is None:
-                function.fetches.append(fetch.tensor)
-            self._added.append(_Added(fetch, other is None, callback, other))
+        for fetch in [*self._wanted(hook, model, mode), *self._wanted_of_script(hook, function)]:
+            self._add(fetch)
+        self._watch_feeds(hook, model, mode)
+
+    def _add(self, fetch: _Fetch) -> None:
+        function = self._function
+        other = function.fetch_callbacks.get(fetch.tensor)
+        callback = self._keeping(fetch.name, other)
+        function.fetch_callbacks[fetch.tensor] = callback
+        if other is None:
+            function.fetches.append(fetch.tensor)
+        self._added.append(_Added(fetch, other is None, callback, other))
+
+    def _watch_feeds(self, hook: Any, model: Any, mode: ModeKeys) -> None:
+        """What the call of the function hands over is looked at, if it is wanted."""
+        sides = [("inputs", getattr(model, "_feed_inputs", []), CollectionKeys.INPUTS)]
+        if mode is not ModeKeys.PREDICT:
+            sides.append(("labels", getattr(model, "_feed_targets", []), CollectionKeys.OUTPUTS))
+        for side, placeholders, collection in sides:
+            if placeholders and _is_named(hook, collection):
+                for name, placeholder in numbered(side, list(placeholders)):
+                    if hook._is_wanted(name, collection):
+                        self._fed[id(placeholder)] = name, collection
+        if self._fed:
+            kind = type(self._function)
+            if kind not in _watched_classes:
+                _watched_classes[kind] = _watched_class(kind)
+            self._own_class, self._function.__class__ = kind, _watched_classes[kind]
+            self._function.__dict__["_tornasole_tell"] = self._called_with
+
+    def _called_with(self, inputs: Any) -> None:
+        try:
+            for placeholder, value in zip(self._function.inputs, tf.nest.flatten(inputs, expand_composites=True)):
+                name, collection = self._fed.get(id(placeholder), (None, None))
+                if name is None or value is None:
+                    continue
+                if tf.is_tensor(value):  # of a data set: it is made in the run
+                    self._add(_Fetch(name, value, (collection,)))
+                else:
+                    array = numpy.array(value, dtype=placeholder.dtype.as_numpy_dtype)
+                    self._added.append(_Added(_Fetch(name, None, (collection,)), False, None, None))
+                    self._fetched[name] = array
+        except Exception as error:
+            guard.handle(error, "what the model is fed")
 
     def _keeping(self, name: str, other: Optional[Callable[[Any], None]]) -> Callable[[Any], None]:
         def keep(value: Any) -> None:
@@ -107,8 +187,15 @@ class GraphBatches:
         function, self._function = self._function, None
         all_added, self._added = self._added, []
         fetched, self._fetched = self._fetched, {}
-        for added in all_added:
+        own_class, self._own_class = self._own_class, None
+        self._fed = {}
+        if own_class is not None:
+            function.__class__ = own_class
+            function.__dict__.pop("_tornasole_tell", None)
+        for added in reversed(all_added):
             tensor = added.fetch.tensor
+            if tensor is None:
+                continue
             if added.is_new:
                 place = next((i for i, one in enumerate(function.fetches) if one is tensor), None)
                 if place is not None:
@@ -126,6 +213,10 @@ class GraphBatches:
             if hook._is_wanted(name, kind):
                 yield _Fetch(name, self._value(variable), (kind,))
         yield from self._wanted_of_layers(hook, model)
+        if _is_named(hook, CollectionKeys.OUTPUTS):
+            for name, tensor in numbered("predictions", _outputs(model)):
+                if hook._is_wanted(name, CollectionKeys.OUTPUTS):
+                    yield _Fetch(name, tensor, (CollectionKeys.OUTPUTS,))
         if mode is not ModeKeys.TRAIN:
             return
         for tensor in self._gradients:
@@ -135,8 +226,25 @@ class GraphBatches:
             if hook._is_wanted(name, CollectionKeys.OPTIMIZER_VARIABLES):
                 yield _Fetch(name, self._value(variable), (CollectionKeys.OPTIMIZER_VARIABLES,))
 
+    def _wanted_of_script(self, hook: Any, function: Any) -> Iterator[_Fetch]:
+        given, self._given = self._given, []
+        fed = frozenset(tensor.name for tensor in function.inputs)
+        # These have a value: Keras sees to it that they are initialized.
+        has_value = frozenset(v.handle.op.name for v in hook.model.variables if hasattr(v, "handle"))
+        for fetch in given:
+            tensor = fetch.tensor
+            if isinstance(tensor, tf.Variable):
+                is_initialized = tf.compat.v1.keras.backend.get_session().run(tensor.is_initialized())
+                tensor = self._value(tensor) if is_initialized else tensor.initial_value
+                has_value |= {tensor.op.name} if is_initialized else set()
+            if only_computes(tensor.op, has_value, fed, may_read=False):
+                yield fetch._replace(tensor=tensor)
+            else:
+                hook._cannot_capture(fetch.name, "its value cannot be worked out beside a batch without doing more")
+
     def _wanted_of_layers(self, hook: Any, model: Any) -> Iterator[_Fetch]:
-        outputs = {id(tensor) for tensor in tf.nest.flatten(getattr(model, "outputs", None) or [])}
+        is_named = _is_named(hook, CollectionKeys.OUTPUTS)  # then they are called predictions
+        outputs = set() if is_named else {id(tensor) for tensor in _outputs(model)}
         for layer in model.layers:
             for side, attribute in (("inputs", "input"), ("outputs", "output")):
                 try:
@@ -158,3 +266,12 @@ class GraphBatches:
         if id(variable) not in self._values:
             self._values[id(variable)] = value_of_variable(variable)
         return self._values[id(variable)]
+
+
+def _outputs(model: Any) -> List[Any]:
+    return [tensor for tensor in tf.nest.flatten(getattr(model, "outputs", None) or []) if tf.is_tensor(tensor)]
+
+
+def _is_named(hook: Any, collection: str) -> bool:
+    """Whether a collection was asked for by its name, not with all others."""
+    return collection in hook.include_collections and not hook.save_all

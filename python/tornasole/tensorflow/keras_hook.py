@@ -118,6 +118,18 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
             self._save_as(tensor_name, tensor_value, collection)
 
     @guarded()
+    def save_tensor(self, tensor_name: str, tensor_value, collections_to_write="default") -> None:
+        """Saves a value in the open step, or the next one, if one of these collections is due then.
+
+        With eager execution off a tensor or variable of the graph is fetched in the next batch of a step that is due.
+        """
+        is_of_graph = tf.is_tensor(tensor_value) or isinstance(tensor_value, tf.Variable)
+        if self._engine_hook is None or not is_of_graph or not self._graph.is_on() or hasattr(tensor_value, "_numpy"):
+            super().save_tensor(tensor_name, tensor_value, collections_to_write)
+        else:
+            self._graph.keep(tensor_name, tensor_value, self._name_in_collections(collections_to_write, tensor_name))
+
+    @guarded()
     def save_tape_logs(self, model_inputs=None, outputs=None) -> None:
         """Saves inputs and predictions of a custom loop."""
         self._save_debug_logs({"smdebug_x": model_inputs, "smdebug_y_pred": outputs})

@@ -2,11 +2,14 @@
 
 from typing import Any, Dict, List, Optional
 
+import tensorflow as tf
+
 from tornasole.core.collection import CollectionKeys
 from tornasole.modes import ModeKeys
 from tornasole.tensorflow.batch_logs import is_debug_key, named_log_values
 from tornasole.tensorflow.keras_description import describe
 from tornasole.tensorflow.keras_names import weight_names
+from tornasole.tensorflow.layer_graph import layer_graph
 from tornasole.tensorflow.optimizer_wraps import OptimizerWraps, is_built, optimizer_variables
 from tornasole.tensorflow.tf_base_hook import LOSS_KEYS, TensorflowBaseHook
 from tornasole.tensorflow.tf_values import is_symbolic
@@ -21,6 +24,7 @@ class KerasValues(TensorflowBaseHook):
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
         self._described: Any = None
+        self._graph_of: Any = None  # the model whose graph TensorBoard has
         self._weights: Dict[str, Any] = {}
         self._weights_of: Any = None
         self._kinds_of_weights: Dict[str, str] = {}
@@ -122,3 +126,17 @@ class KerasValues(TensorflowBaseHook):
         if self.model is not None:
             optimizers = self._optimizers.known(self.model)
             self._engine_hook.describe_model(describe(self.model, self._model_weights(), self._call_order, optimizers))
+        if self.tensorboard_dir and self.model is not None and self._graph_of is not self.model:
+            self._graph_of = self.model
+            self._save_model_graph()
+
+    def _save_model_graph(self) -> None:
+        """The graph of the program if there is one, else that of the layers."""
+        try:
+            if tf.compat.v1.executing_eagerly_outside_functions():
+                self._engine_hook.save_graph(layer_graph(self.model))
+            else:
+                graph = tf.compat.v1.keras.backend.get_session().graph
+                self._engine_hook.save_graph(graph.as_graph_def(add_shapes=True).SerializeToString())
+        except Exception as error:
+            self._note_failure("the graph of the model", error)

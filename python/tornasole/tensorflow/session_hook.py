@@ -13,18 +13,20 @@ any other          the tensor's                collections with a pattern for it
 Each run of the session is a step. The wanted tensors are fetched in the run itself.
 """
 
-from typing import Any, Dict, List, Optional
+import weakref
+from typing import Any, List, Optional
 
 import tensorflow as tf
 
 from tornasole.core.collection import CollectionKeys
 from tornasole.core.guard import guarded
 from tornasole.core.older_names import make_tornasole_hook
-from tornasole.tensorflow.graph_tensors import GraphTensor, GraphTensors
+from tornasole.tensorflow.graph_tensors import GraphFacts, GraphTensor, GraphTensors
 from tornasole.tensorflow.tf_base_hook import TensorflowBaseHook
 from tornasole.tensorflow.tf_workers import unsupported_strategy
 
 _v1 = tf.compat.v1
+_WRITE_WAIT_S = 1.0
 
 
 class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
@@ -41,9 +43,7 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
         self.graph: Optional[Any] = None
-        self._tensors: Optional[GraphTensors] = None
-        self._gradients: Dict[int, List[Any]] = {}  # by graph
-        self._optimizer_variables: Dict[int, List[Any]] = {}
+        self._tensors: Optional[GraphTensors] = None  # of the graph
         self._fetched: List[GraphTensor] = []
         self._wrapped: List[Any] = []
         self._is_off = False
@@ -80,14 +80,13 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
         """The tensors that are gradients in this graph: alone, or with their variables as pairs."""
         if gradients_and_variables is not None:
             gradients = [gradient for gradient, _ in gradients_and_variables]
-        known = self._gradients.setdefault(id(_v1.get_default_graph()), [])
-        known += [g for g in gradients or [] if g is not None and not any(g is other for other in known)]
+        GraphFacts.add(GraphFacts.of(_v1.get_default_graph()).gradients, gradients or [])
 
     @guarded()
     def set_optimizer_variables(self, optimizer_variables) -> None:
         """Variables to be captured as those of an optimizer."""
-        known = self._optimizer_variables.setdefault(id(_v1.get_default_graph()), [])
-        known += [v for v in tf.nest.flatten(optimizer_variables) if not any(v is other for other in known)]
+        known = GraphFacts.of(_v1.get_default_graph()).optimizer_variables
+        GraphFacts.add(known, tf.nest.flatten(optimizer_variables))
 
     # ---- called by the session
 
@@ -102,16 +101,24 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
         self.graph = _v1.get_default_graph()
         self._sync()
         self._tensors = self._collect()
+        _tensors_by_hook(self.graph)[self] = self._tensors
+
+    def _turn_to(self, graph: Any) -> None:
+        """Several sessions may be open: an evaluation is, between two steps of a training."""
+        if graph is not None and graph is not self.graph:
+            self.graph, self._tensors = graph, _tensors_by_hook(graph).get(self)
 
     def _collect(self) -> GraphTensors:
         tensors = GraphTensors(self.graph)
+        facts = GraphFacts.of(self.graph)
         for variable in _v1.trainable_variables():
             tensors.add_variable(variable, self._weight_collection(variable.name))
-        for variable in self._optimizer_variables.get(id(self.graph), []):
+        for variable in facts.optimizer_variables:
             tensors.add_variable(variable, CollectionKeys.OPTIMIZER_VARIABLES)
-        for loss in _v1.losses.get_losses():
+        # A program that was not written for the hook may have written its loss by hand.
+        for loss in _v1.losses.get_losses() or (facts.minimized if self._is_automatic else []):
             tensors.add_tensor(loss, CollectionKeys.LOSSES)
-        for gradient in self._gradients.get(id(self.graph), []):
+        for gradient in facts.gradients:
             tensors.add_tensor(gradient, CollectionKeys.GRADIENTS)
         for collection in self.collection_manager.collections.values():
             for _, given in collection._objects():
@@ -127,13 +134,14 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
     def before_run(self, run_context):
         """Called before each run, which is a step: asks for the tensors that are due."""
         self._fetched = []
+        self._turn_to(getattr(getattr(run_context, "session", None), "graph", None))
         if self._is_off or self._tensors is None or not self._begin_step():
             return None
         self._find_due()
         wanted = [t for t in self._tensors.all() if self._is_wanted_tensor(t)]
         arguments = getattr(run_context, "original_args", None)
         if arguments is not None:
-            wanted = self._tensors.that_run(wanted, arguments.fetches, arguments.feed_dict)
+            wanted = self._tensors.that_run(wanted, arguments.fetches, arguments.feed_dict, CollectionKeys.LOSSES)
         self._fetched = wanted
         return _v1.train.SessionRunArgs([t.tensor for t in wanted]) if wanted else None
 
@@ -163,8 +171,10 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
         if self.stop_requested and self._options.get("honour_stop", True) and hasattr(run_context, "request_stop"):
             run_context.request_stop()
 
+    @guarded()
     def end(self, session) -> None:
-        """Called when the session ends; the run goes on until ``close``."""
+        """Called when the session ends: what it saved can be read. The run goes on until ``close``."""
+        self._wait_until_written(_WRITE_WAIT_S)
 
     def _describe(self) -> None:
         self._is_described = True
@@ -201,6 +211,13 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
                 del optimizer.apply_gradients
         self._wrapped, self._tensors, self.graph = [], None, None
         super().close()
+
+
+def _tensors_by_hook(graph: Any) -> Any:
+    """What hooks collected of a graph, kept with it so that it ends with it."""
+    if getattr(graph, "_tornasole_tensors", None) is None:
+        graph._tornasole_tensors = weakref.WeakKeyDictionary()
+    return graph._tornasole_tensors
 
 
 def _as_plain(value: Any) -> Any:

@@ -169,6 +169,37 @@ class Recorder:
         return value
 
 
+class Calls:
+    """All calls of layers in a step, of whichever model: the one that is trained is known afterwards."""
+
+    def __init__(self) -> None:
+        self._calls: List[Tuple[Any, Tuple, Any]] = []
+
+    def layer_called(self, layer: Any, arguments: Tuple, result: Any) -> None:
+        self._calls.append((layer, arguments, result))
+
+    def gradients_given(self, sources: Any, gradients: Any) -> None:
+        """The tape tells of them itself."""
+
+    def model_with(self, variables: List[Any]) -> Any:
+        """The largest model that was called and has the first of these variables; None if there is none."""
+        wanted = getattr(variables[0], "value", None) if variables else None
+        found = [
+            layer
+            for layer, _, _ in self._calls
+            if isinstance(layer, tf.keras.Model)
+            and any(one is variables[0] or getattr(one, "value", self) is wanted for one in layer.trainable_variables)
+        ]
+        return max(found, key=lambda model: len(model.trainable_variables), default=None)
+
+    def of_model(self, model: Any) -> "Recorder":
+        """What a recorder of this model would have seen."""
+        recorder = Recorder(model)
+        for call in self._calls:
+            recorder.layer_called(*call)
+        return recorder
+
+
 def _tensors(structure: Any) -> List[Any]:
     kinds = (tf.IndexedSlices, tf.SparseTensor, tf.RaggedTensor, numpy.ndarray)
     return [v for v in tf.nest.flatten(structure) if tf.is_tensor(v) or isinstance(v, kinds)]

@@ -4,7 +4,8 @@ import importlib
 
 import mxnet
 import pytest
-from acceptance_rows import ELSEWHERE
+from acceptance_rows import ELSEWHERE, IN_EACH
+from framework_package import check_hook_classes, check_names
 from mxnet import autograd, gluon
 
 import tornasole.mxnet as ts
@@ -67,6 +68,16 @@ def test_tensors_of_a_block(tmp_path, saved, row):
     assert saved()[0] == names
 
 
+@rows(116)
+def test_the_package_under_both_names():
+    check_names("mxnet", ("Hook",))
+
+
+@rows(126)
+def test_the_classes_of_hooks(tmp_path):
+    check_hook_classes("mxnet", ("Hook",), tmp_path)
+
+
 def test_every_row_of_this_folder_is_shown(request):
     shown = {item.callspec.params["row"] for item in request.session.items if hasattr(item, "callspec")}
-    assert shown == set(ELSEWHERE["of_mxnet"])
+    assert shown == {*ELSEWHERE["of_mxnet"], *IN_EACH}

@@ -7,7 +7,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy  # noqa: E402
 import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from acceptance_rows import ELSEWHERE  # noqa: E402
+from acceptance_rows import ELSEWHERE, IN_EACH  # noqa: E402
+from framework_package import check_hook_classes, check_names  # noqa: E402
 
 import tornasole.tensorflow as ts  # noqa: E402
 
@@ -113,8 +114,18 @@ def test_layers_can_be_added(tmp_path, saved, row):
     assert saved()[0] == {"loss", "accuracy", "batch", "first/outputs", "last/inputs"}
 
 
+@rows(116)
+def test_the_package_under_both_names():
+    check_names("tensorflow", ("KerasHook", "SessionHook", "EstimatorHook"))
+
+
+@rows(126)
+def test_the_classes_of_hooks(tmp_path):
+    check_hook_classes("tensorflow", ("KerasHook", "SessionHook", "EstimatorHook"), tmp_path)
+
+
 def test_every_row_of_this_folder_is_shown(request):
     shown = {item.callspec.params["row"] for item in request.session.items if hasattr(item, "callspec")}
     if not {80, 291} <= shown:
         pytest.skip("not the whole list was collected")
-    assert shown == set(ELSEWHERE["of_tensorflow"])
+    assert shown == {*ELSEWHERE["of_tensorflow"], *IN_EACH}

@@ -3,7 +3,8 @@
 import numpy
 import pytest
 import xgboost
-from acceptance_rows import ELSEWHERE
+from acceptance_rows import ELSEWHERE, IN_EACH
+from framework_package import check_hook_classes, check_names
 
 import tornasole.xgboost as ts
 from tornasole.trials import create_trial
@@ -94,6 +95,16 @@ def test_the_tree_as_a_table(trained):
         assert list(trial.tensor(f"trees/{column}").value(2)) == list(last[column]), column
 
 
+@rows(116)
+def test_the_package_under_both_names():
+    check_names("xgboost", ("Hook",))
+
+
+@rows(126)
+def test_the_classes_of_hooks(tmp_path):
+    check_hook_classes("xgboost", ("Hook",), tmp_path)
+
+
 def test_every_row_of_this_folder_is_shown(request):
     shown = {item.callspec.params["row"] for item in request.session.items if hasattr(item, "callspec")}
-    assert shown == set(ELSEWHERE["of_xgboost"])
+    assert shown == {*ELSEWHERE["of_xgboost"], *IN_EACH}

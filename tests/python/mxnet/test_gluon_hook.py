@@ -274,3 +274,20 @@ def test_hooks_from_files_and_older_names(tmp_path, monkeypatch):
     assert isinstance(hook, ts.Hook) and set(hook.include_collections) == {"losses", "gradients"}
     older = ts.TornasoleHook(str(tmp_path / "b"))
     assert set(older.include_collections) == {"losses", "weights", "gradients", "biases", "default"}
+
+
+@pytest.mark.parametrize("is_hybrid", [True, False])
+def test_the_graph_of_a_hybridized_block_goes_to_tensorboard(is_hybrid, tmp_path):
+    net = gluon.nn.HybridSequential(prefix="net_")
+    net.add(gluon.nn.Dense(3, activation="relu", prefix="a_"), gluon.nn.Dense(2, prefix="b_"))
+    net.initialize()
+    if is_hybrid:
+        net.hybridize()
+    hook = hook_for(tmp_path, export_tensorboard=True, include_collections=["weights"])
+    hook.register_block(net)
+    for _ in range(3):
+        net(mxnet.nd.ones((4, 5)))
+    hook.close()
+    content = b"".join(path.read_bytes() for path in (tmp_path / "run" / "tensorboard").rglob("*tfevents*"))
+    assert content.count(b"FullyConnected") == (2 if is_hybrid else 0), "once: other blocks keep no graph"
+    assert (b"a_relu" in content) is is_hybrid

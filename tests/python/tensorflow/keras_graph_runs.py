@@ -43,8 +43,21 @@ RUNS = {
     "after": {"save_all": True},
     "generator": {"save_all": True},
     "older": {"include_collections": ["gradients"]},
+    "ends": {"include_collections": ["inputs", "outputs"]},
+    "ends of data": {"include_collections": ["inputs", "outputs", "layers"]},
+    "of optimizer": {"include_collections": ["mine", "gradients"]},
+    "given": {"include_collections": ["mine"]},
     "none": None,
 }
+
+
+def give_tensors(hook):
+    """Tensors of the graph, and one that has a value."""
+    hook.save_tensor("constant", tf.constant([1, 2, 3]), "mine")
+    hook.save_tensor("variable", tf.Variable([4.0, 5.0]), ["mine"])
+    hook.save_tensor("array", numpy.arange(3), "mine")
+    hook.save_tensor("random", tf.random.uniform((2,)), "mine")
+    hook.save_tensor("unfed", tf.compat.v1.placeholder(tf.float32, ()) * 2.0, "mine")
 
 
 def run(what, directory):
@@ -60,10 +73,14 @@ def run(what, directory):
     if RUNS[what] is not None:
         hook = smd.KerasHook(directory, save_config=smd.SaveConfig(save_interval=2), **RUNS[what])
         assert hook.wrap_optimizer(optimizer) is optimizer
+    if what == "of optimizer":
+        hook.get_collection("mine").include("Adam")
+    if what == "given":
+        give_tensors(hook)
     model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     other = AlsoFetches() if what in ("before", "after") else None
     callbacks = [one for one in ([other, hook] if what == "before" else [hook, other]) if one is not None]
-    if what == "generator":
+    if what in ("generator", "ends of data"):
         data = tf.data.Dataset.from_tensor_slices((values, labels)).batch(4).repeat()
         model.fit(data, steps_per_epoch=4, verbose=0, callbacks=callbacks)
     else:
@@ -77,11 +94,19 @@ def run(what, directory):
     if hook is not None:
         hook.close()
         answer["errors"] = hook.report()["errors"]
+        answer["uncaptured"] = hook.report()["uncaptured"]
         trial = smd.create_trial(directory)
         answer["names"] = trial.tensor_names()
         answer["steps"] = {mode.name: trial.steps(mode=mode) for mode in trial.modes()}
         for collection in ("weights", "biases", "gradients", "layers", "outputs", "optimizer_variables", "losses"):
             answer[collection] = trial.tensor_names(collection=collection)
+        for collection in ("inputs", "mine"):
+            answer[collection] = trial.tensor_names(collection=collection)
+        if what in ("ends", "ends of data"):
+            answer["given"] = values[8:12].tolist(), labels[8:12].tolist()
+            answer["values"] = {n: trial.tensor(n).value(2).tolist() for n in ("inputs", "labels", "predictions")}
+        if what == "given":
+            answer["values"] = {n: trial.tensor(n).value(0).tolist() for n in answer["mine"]}
     return answer
 
 

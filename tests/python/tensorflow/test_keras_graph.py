@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import keras_models
+import numpy
 import pytest
 
 pytestmark = pytest.mark.skipif(keras_models.IS_KERAS_3, reason="Keras 3 has no sessions")
@@ -15,6 +16,7 @@ SCRIPT = pathlib.Path(__file__).with_name("keras_graph_runs.py")
 WEIGHTS = ["dense/weights/dense/kernel:0", "last/weights/last/kernel:0"]
 BIASES = ["dense/weights/dense/bias:0", "last/weights/last/bias:0"]
 SOFTMAX = "last/outputs/last/Softmax:0"
+HELD = ["beta_1:0", "beta_2:0", "decay:0", "iter:0", "learning_rate:0"]
 LOGS = ["accuracy", "batch", "loss", "size"]
 
 
@@ -35,8 +37,7 @@ def test_everything_of_a_batch_under_the_names_of_the_graph(what, runs):
     assert got["biases"] == BIASES
     assert got["outputs"] == [SOFTMAX]
     assert len(got["gradients"]) == 4 and all("/gradients/" in name for name in got["gradients"])
-    held = ["beta_1:0", "beta_2:0", "decay:0", "iter:0", "learning_rate:0"]
-    assert [name.rpartition("Adam/")[2] for name in got["optimizer_variables"]] == held
+    assert [name.rpartition("Adam/")[2] for name in got["optimizer_variables"]] == HELD
     assert [name.partition("/outputs/")[0] for name in got["layers"]] == ["dense", "drop", "flat", "last"]
     parts = WEIGHTS + BIASES + got["gradients"] + got["optimizer_variables"] + got["layers"] + LOGS
     assert set(got["names"]) <= set(parts) and set(parts) - set(got["names"]) <= {"size"}
@@ -64,3 +65,33 @@ def test_another_callback_fetches_too(what, runs):
 
 def test_gradients_of_an_optimizer_of_tensorflow_1(runs):
     assert len(runs["older"]["gradients"]) == 4
+
+
+@pytest.mark.parametrize("what", ["ends", "ends of data"])
+def test_inputs_labels_and_predictions_if_their_collections_are_named(what, runs):
+    got = runs[what]
+    assert got["inputs"] == ["inputs"] and got["outputs"] == ["labels", "predictions"]
+    assert got["steps"] == {"TRAIN": [0, 2, 3], "EVAL": [0, 2], "PREDICT": [0, 2]}
+    assert got["errors"] == [] and got["left"] == [0] * len(got["left"])
+    assert got["final"] == runs["none"]["final"] or what == "ends of data"
+    assert (SOFTMAX in got["layers"]) is (what == "ends of data")
+    assert numpy.shape(got["values"]["inputs"]) == (4, 4) and numpy.shape(got["values"]["predictions"]) == (4, 2)
+
+
+def test_the_inputs_are_those_of_the_batch(runs):
+    got = runs["ends"]
+    numpy.testing.assert_allclose(got["values"]["inputs"], got["given"][0], rtol=1e-6)
+    assert numpy.ravel(got["values"]["labels"]).tolist() == got["given"][1]
+
+
+def test_a_pattern_for_variables_of_the_optimizer_takes_in_no_gradient(runs):
+    got = runs["of optimizer"]
+    assert [name.rpartition("Adam/")[2] for name in got["mine"]] == HELD
+    assert len(got["gradients"]) == 4
+
+
+def test_tensors_of_the_graph_that_the_script_gives(runs):
+    got = runs["given"]
+    assert got["values"] == {"array": [0, 1, 2], "constant": [1, 2, 3], "variable": [4.0, 5.0]}
+    assert got["uncaptured"] == ["random", "unfed"] and got["errors"] == []
+    assert got["final"] == runs["none"]["final"]
