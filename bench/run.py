@@ -353,33 +353,77 @@ class Runner:
                          f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
 
     def s3(self, name):
-        """A training that saves every step to a bucket on this machine, beside the same training without a hook."""
+        """A training that saves every step to a bucket on this machine, and a trial of 5,000 steps read from there."""
         sys.path.insert(0, str(HERE.parent / "tests" / "s3"))
         from s3_servers import VERSITYGW, versitygw
 
         if not VERSITYGW.exists():
-            print(f"{name}: left out, versitygw is missing (make env NAME=s3)")
+            self.notes.append(f"{name}: versitygw is missing; make env NAME=s3 makes it")
             return
         with tempfile.TemporaryDirectory() as scratch, versitygw(scratch) as server:
-            line = [self.options.bin / "survival_train", "--steps", "300", "--tensors", "10", "--bytes", "40000", "--think-ms", "10"]
+            self.s3_writing(name, scratch, server)
+            self.s3_reading(name, server)
 
-            def seconds(*more):
-                done = subprocess.run([*line, *more], env=server.environment(), capture_output=True, text=True, check=True)
-                return [float(found) for found in re.findall(r"(?:seconds|close) ([\d.]+)", done.stdout)]
+    def s3_writing(self, name, scratch, server):
+        steps, tensors, size = 300, 10, 40_000
+        line = [self.options.bin / "survival_train", "--steps", str(steps), "--tensors", str(tensors), "--bytes", str(size)]
+        line += ["--think-ms", "10"]
 
-            bare = seconds("--bare")[0]
-            saved, close = seconds("--out", "s3://bucket/run", "--log", scratch + "/log")
-            self.add(f"{name} 300 steps of 10 x 40 kB, training", shown_time(saved), shown_time(bare),
-                     f"{saved / bare - 1:+.1%}", "+5 %", saved / bare <= 1.05)
-            begin = time.monotonic()
-            subprocess.run([self.options.bin / "tornasole", "verify", "s3://bucket/run"], env=server.environment(),
-                           capture_output=True, check=True)
-            remote = time.monotonic() - begin
-            begin = time.monotonic()
-            subprocess.run([self.options.bin / "tornasole", "verify", server.data / "run"], capture_output=True, check=True)
-            self.add(f"{name} verify 120 MB, bucket and directory", shown_time(remote), shown_time(time.monotonic() - begin),
-                     "-", "-", True)
-            self.add(f"{name} close after the last step", shown_time(close), "-", "-", "30 s", close <= 30)
+        def seconds(*more):
+            done = subprocess.run([*line, *more], env=server.environment(), capture_output=True, text=True, check=True)
+            return [float(found) for found in re.findall(r"(?:seconds|close) ([\d.]+)", done.stdout)]
+
+        bare = seconds("--bare")[0]
+        saved, close = seconds("--out", "s3://bucket/run", "--log", scratch + "/log")
+        what = f"{name} {steps} steps of {tensors} x {size // 1000} kB"
+        self.add(f"{what}, training beside bare", shown_time(saved), shown_time(bare), f"{saved / bare - 1:+.1%}", "+5 %",
+                 saved / bare <= 1.05)
+        peer = json.loads(subprocess.run(
+            [self.options.python, HERE / "s3_peer.py", "60", str(tensors), str(size), "s3://bucket/peer"],
+            env=server.environment(AWS_DEFAULT_REGION="us-east-1"), capture_output=True, text=True, check=True,
+        ).stdout)["extra_s"]
+        # Below a microsecond a step the clock of the whole training says nothing.
+        extra = max((saved - bare) / steps, 1e-6)
+        self.add(f"{what}, extra a step beside smdebug", shown_time(extra), shown_time(peer), f"{peer / extra:.1f} x", "50 x",
+                 peer / extra >= 50)
+        stored = sum(path.stat().st_size for path in (server.data / "run").rglob("*") if path.is_file())
+        begin = time.monotonic()
+        subprocess.run([self.options.bin / "tornasole", "verify", "s3://bucket/run"], env=server.environment(),
+                       capture_output=True, check=True)
+        remote = time.monotonic() - begin
+        begin = time.monotonic()
+        subprocess.run([self.options.bin / "tornasole", "verify", server.data / "run"], capture_output=True, check=True)
+        self.add(f"{name} verify {stored / 1e6:.0f} MB, bucket and directory", shown_time(remote),
+                 shown_time(time.monotonic() - begin), "-", "-", True)
+        self.add(f"{name} close after the last step", shown_time(close), "-", "-", "30 s", close <= 30)
+
+    def s3_reading(self, name, server):
+        if not self.make_trial("5,000 x 50", server.data / "read"):
+            return
+        environment = server.environment(AWS_DEFAULT_REGION="us-east-1")
+        answers = []
+        for command in ([self.options.bin / "trial_bench"], [self.options.python, HERE / "trial_peer.py"]):
+            done = subprocess.run([*command, "open", "s3://bucket/read"], env=environment, capture_output=True, text=True,
+                                  timeout=1800, check=False)
+            if done.returncode:
+                self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
+                return
+            answers.append(json.loads(done.stdout))
+        ours, peer = answers
+        ratio = peer["seconds"] / ours["seconds"]
+        self.add(f"{name} open 5,000 steps x 50", shown_time(ours["seconds"]), shown_time(peer["seconds"]), f"{ratio:.1f} x",
+                 "20 x", ratio >= 20 and ours["count"] == peer["count"])
+
+    def workers(self, name):
+        """A trial of 1,024 workers, as each of them would have written its part."""
+        with tempfile.TemporaryDirectory() as scratch:
+            made = self.read_once(self.options.bin / "make_trial", "values", 10, 5, 16, 1, scratch + "/run", 1024)
+            if made is None:
+                return
+            opened = self.read_once(self.options.bin / "trial_bench", "open", scratch + "/run")
+            if opened is not None:
+                self.add(f"{name} open 10 steps of 1,024 workers x 5", shown_time(opened["seconds"]), "-", "-", "5 s",
+                         opened["seconds"] <= 5 and opened["count"] == 10 * 1_000_000 + 5)
 
     def tensorboard(self, name):
         """Histograms of weights and gradients at every step: what each writer adds to a step of the training."""
@@ -447,6 +491,7 @@ class Runner:
         yield "PyTorch", self.torch
         yield "libtorch:", self.libtorch
         yield "s3:", self.s3
+        yield "workers:", self.workers
         yield "tensorboard:", self.tensorboard
         yield "tensorboard: export of 1 GiB", self.tensorboard_export
 

@@ -55,6 +55,7 @@ PUBLIC = {
     "hook.h": "capture",
     "checkpoint_files.h": "capture",
     "step_writer.h": "capture",
+    "bucket.h": "capture",
     "model.h": "format",
     "stored_events.h": "format",
     "c.h": "capture",

@@ -239,6 +239,9 @@ struct CaptureReport {
   std::int64_t queue_peak_bytes = 0;
   std::int64_t wait_ms = 0;
   std::vector<std::string> errors = {};  // at most 20, each cause once
+  // Of an object store, else empty: requests by kind (get, put, list, other), retries among them, bytes_read,
+  // bytes_written; spooled: files that waited in spool_dir, waiting: those that still do.
+  std::map<std::string, std::int64_t> requests = {};
 
   // Coverage: what the collections asked for and what they got.
   struct CollectionCoverage {

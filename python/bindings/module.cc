@@ -15,6 +15,7 @@ NB_MODULE(_engine, module) {
   tornasole::python::bind_stats(module);
   tornasole::python::bind_checkpoint_files(module);
   tornasole::python::bind_step_writer(module);
+  tornasole::python::bind_bucket(module);
   tornasole::python::bind_stored_events(module);
   tornasole::python::bind_torch(module);
   tornasole::python::bind_trial(module);

@@ -269,6 +269,7 @@ std::string report_text(const CaptureReport& report) {
   json.key("last_committed_step").value(report.last_committed_step);
   json.key("queue_peak_bytes").value(report.queue_peak_bytes).key("wait_ms").value(report.wait_ms);
   write_texts(json, "errors", report.errors);
+  write_counts(json, "requests", report.requests);
   json.key("collections").begin_array();
   for (const CaptureReport::CollectionCoverage& coverage : report.collections) {
     json.begin_object().key("name").value(coverage.name).key("saved").value(coverage.saved);

@@ -92,6 +92,10 @@ RunIdentity HookState::make_identity() const {
   identity.run_id = make_run_id();
   identity.start_time = clock_->wall_seconds();
   identity.resume = config_.resume || is_resumed_;
+  for (const Mode mode : kAllModes) {
+    const std::int64_t step = mode_steps_[mode_index(mode)];
+    if (identity.resume && step >= 0) identity.mode_steps[std::string(mode_name(mode))] = step;
+  }
   identity.in_sagemaker = config_.in_sagemaker;
   return identity;
 }

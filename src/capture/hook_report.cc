@@ -65,6 +65,7 @@ CaptureReport HookState::report() {
   report.queue_peak_bytes = writer_ ? static_cast<std::int64_t>(writer_->queue().pool_peak_bytes()) : 0;
   report.wait_ms = counts.wait_ns / 1'000'000;
   report.errors = counts.errors;
+  if (writer_) report.requests = writer_->store().traffic().by_name();
   report.names_observed = static_cast<std::int64_t>(infos_.size());
   report.unclaimed_names = unclaimed_;
   report.bytes_written = counts.bytes_written;

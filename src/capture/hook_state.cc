@@ -11,21 +11,48 @@
 #include "base/utf8.h"
 #include "capture/hook_guard.h"
 #include "capture/process_hooks.h"
+#include "capture/run_resume.h"
 #include "config/environment.h"
 #include "format/model_file.h"
 #include "format/paths.h"
 #include "pattern/pattern.h"
 #include "store/open_store.h"
+#include "store/spool/spool_journal.h"
 
 namespace tornasole::capture {
 namespace {
 
 void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-Result<std::unique_ptr<store::Store>> open_store(const config::Config& config) {
-  return store::open_store(
-      config.location,
-      {.shared = config.shared, .environment = store::s3_environment(config::Environment::from_process())});
+Result<std::unique_ptr<store::Store>> open_store(const config::Config& config, const std::shared_ptr<Health>& health) {
+  store::OpenStoreOptions options{.shared = config.shared,
+                                  .environment = store::s3_environment(config::Environment::from_process())};
+  if (config.spool_dir) {
+    options.spool.directory = *config.spool_dir;
+    options.spool.max_bytes = static_cast<std::uint64_t>(config.spool_bytes);
+    options.spool.log = [health](std::string_view message) { health->log(LogLevel::kWarning, message); };
+  }
+  return store::open_store(config.location, std::move(options));
+}
+
+// What an earlier process, now dead, left for this location: it comes before anything of this run.
+Status send_old_spools(const config::Config& config, store::Store& store, Health& health) {
+  const std::string directory = fmt::format("{}/{}", *config.spool_dir, store::spool_name(config.location));
+  TORNASOLE_TRY(const auto spools, store::find_spools(directory));
+  for (const store::FoundSpool& spool : spools) {
+    if (spool.owner.location != config.location || is_process_alive(spool.owner.process) != false) continue;
+    store::SpoolDelivery delivery;
+    if (const Status sent = store::deliver_spool(spool, store, &delivery); !sent.ok()) {
+      return io_error("{}: an earlier run left files for {} that cannot be sent: {}", spool.directory, config.location,
+                      sent.error().message);
+    }
+    health.log(LogLevel::kWarning, fmt::format("{} files that an earlier run left in {} were sent to {}",
+                                               delivery.files, spool.directory, config.location));
+    for (const std::string& problem : delivery.problems) {
+      health.log(LogLevel::kWarning, fmt::format("{}: not sent: {}", spool.directory, problem));
+    }
+  }
+  return {};
 }
 
 Status check_supported(const config::Config& config) {
@@ -34,10 +61,8 @@ Status check_supported(const config::Config& config) {
         "rules: a configuration cannot start rules inside the training; allowed: InProcessRules::start in C++, "
         "Hook(rules=[...]) in Python");
   }
-  if (config.tensorboard_dir && config.tensorboard_dir->starts_with("s3://") && !config.dry_run) {
-    return unsupported_error("tensorboard_dir '{}': object stores cannot be written to yet; give a local directory",
-                             *config.tensorboard_dir);
-  }
+  // A bucket that cannot be, no libcurl: said now and not at the first summary.
+  if (config.tensorboard_dir && !config.dry_run) return check_summary_root(*config.tensorboard_dir);
   return {};
 }
 
@@ -107,9 +132,6 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
                       .is_strict = config.strict && config.abort_if_strict,
                       .gap_level = config.warn_unmatched ? LogLevel::kWarning : LogLevel::kInfo});
   for (const std::string& warning : config.warnings) health->log(LogLevel::kWarning, warning);
-  if (config.spool_dir) {
-    health->log(LogLevel::kWarning, "spool_dir is not available yet and is ignored: objects wait in memory");
-  }
   TORNASOLE_TRY(plan::Collections collections, plan::Collections::make(config));
   std::unique_ptr<HookState> hook(new HookState(std::move(config), health, std::move(collections), clock));
   const config::Config& settings = hook->config_;
@@ -129,20 +151,23 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
   }
   if (settings.dry_run) return hook;
   if (dependencies.store == nullptr) {
-    TORNASOLE_TRY(dependencies.store, open_store(settings));
+    TORNASOLE_TRY(dependencies.store, open_store(settings, health));
+  }
+  if (settings.spool_dir && store::is_s3_location(settings.location) && settings.rank == 0) {
+    TORNASOLE_CHECK(send_old_spools(settings, *dependencies.store, *health));
   }
   if (hook->is_writer_) {
     supersede_hook_at(settings.location);
-    const RunIdentity identity = hook->make_identity();
+    RunIdentity identity = hook->make_identity();
     RunDirectory directory(dependencies.store.get(), clock, identity);
     // With several workers the old content is the chief's affair, at its first write.
-    if (identity.writer_count == 1) {
-      TORNASOLE_CHECK(directory.check(sleep_seconds));
-      if (settings.resume && !hook->is_resumed_) {
-        TORNASOLE_TRY(const Occupancy occupancy, directory.look());
-        hook->global_step_ = occupancy.last_step;
-        hook->mode_steps_[mode_index(Mode::kGlobal)] = occupancy.last_step;
-      }
+    if (identity.writer_count == 1) TORNASOLE_CHECK(directory.check(sleep_seconds));
+    if (settings.resume && !hook->is_resumed_) {
+      TORNASOLE_TRY(const ResumePoint point, find_resume_point(*dependencies.store, identity));
+      hook->global_step_ = point.last_step;
+      for (const auto& [mode, step] : point.mode_steps) hook->mode_steps_[mode_index(mode)] = step;
+      hook->mode_steps_[mode_index(Mode::kGlobal)] = point.last_step;
+      identity = hook->make_identity();
     }
     hook->writer_ = std::make_shared<Writer>(settings, std::move(dependencies.store), clock, identity, health);
   } else {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ struct RunIdentity {
   std::string run_id = {};    // random, 32 hex digits; others than the chief adopt the chief's
   double start_time = 0;      // of the hook, seconds since 1970
   bool resume = false;        // resume=True, or a checkpoint state was found
+  // Of a run that is continued: the last step of each mode, by its name.
+  std::map<std::string, std::int64_t> mode_steps = {};
   bool in_sagemaker = false;  // no end marker
 };
 

@@ -6,8 +6,9 @@
 
 #include "base/errors.h"
 #include "base/process.h"
+#include "config/environment.h"
 #include "reduce/reduce.h"
-#include "store/local/local_store.h"
+#include "store/open_store.h"
 #include "tensorboard/summary_event.h"
 
 namespace tornasole::capture {
@@ -19,12 +20,27 @@ constexpr std::string_view kCause = "tensorboard";
 std::string root_inside(const std::string& root, const std::string& location) {
   return root.size() == location.size() ? "" : root.substr(location.size() + 1);
 }
+// Summaries may be missed: the steps of the run do not wait long for them.
+constexpr double kBudget_s = 5;
+
+Result<std::unique_ptr<store::Store>> open_root(const std::string& root, bool is_shared) {
+  return store::open_store(root, {.shared = is_shared,
+                                  .environment = store::s3_environment(config::Environment::from_process()),
+                                  .retry_budget_s = kBudget_s});
+}
+
 bool is_inside(std::string_view root, std::string_view location) {
   return root.starts_with(location) && (root.size() == location.size() || root[location.size()] == '/') &&
          location != "/" && root.find("/../") == root.npos && !root.ends_with("/..");
 }
 
 }  // namespace
+
+Status check_summary_root(const std::string& root) {
+  if (!store::is_s3_location(root)) return {};
+  const auto opened = open_root(root, /*is_shared=*/false);
+  return opened.ok() ? Status() : Status(opened.error());
+}
 
 SummaryWriter::SummaryWriter(const config::Config& config, store::Store* store, Health* health)
     : root_(config.tensorboard_dir.value_or("")), is_shared_(config.shared), run_store_(store), health_(health) {
@@ -157,9 +173,18 @@ Status SummaryWriter::try_add_piece(std::string_view piece) {
 // The root outside the run is looked at when there is something to write, not before.
 Status SummaryWriter::find_place() {
   if (place_.store != nullptr) return {};
-  TORNASOLE_TRY(own_store_, store::open_local_store(root_, {.shared = is_shared_}));
+  TORNASOLE_TRY(auto opened, open_root(root_, is_shared_));
+  const std::lock_guard lock(mutex_);
+  if (is_cancelled_) opened->cancel();
+  own_store_ = std::move(opened);
   place_.store = own_store_.get();
   return {};
+}
+
+void SummaryWriter::cancel() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_cancelled_ = true;
+  if (own_store_) own_store_->cancel();
 }
 
 Status SummaryWriter::flush_if_large() {

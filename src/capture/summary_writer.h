@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@
 #include "tensorboard/step_summaries.h"
 
 namespace tornasole::capture {
+
+// Whether summaries could go there, as far as that can be told without asking anybody.
+Status check_summary_root(const std::string& root);
 
 class SummaryWriter {
  public:
@@ -38,6 +42,8 @@ class SummaryWriter {
   void drop() noexcept;
   void finish() noexcept;
   void publish() noexcept;
+  // From any thread: a root on an object store is not waited for any more.
+  void cancel() noexcept;
 
  private:
   struct Stream {
@@ -60,7 +66,9 @@ class SummaryWriter {
   store::Store* const run_store_;
   Health* const health_;
   std::int64_t step_ = 0;
-  std::unique_ptr<store::Store> own_store_;  // of a root outside the run's directory
+  std::mutex mutex_;
+  bool is_cancelled_ = false;                // guarded by mutex_
+  std::unique_ptr<store::Store> own_store_;  // of a root outside the run's directory; set under mutex_
   tensorboard::SummaryPlace place_;
   std::optional<tensorboard::StepSummaries> summaries_;
   std::optional<Stream> stream_;

@@ -36,6 +36,7 @@ Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store
       run_(store_.get(), clock, identity),
       worker_(identity.worker),
       summaries_(config_, store_.get(), health_.get()),
+      mode_steps_(identity.mode_steps),
       metrics_(config.metrics_dir) {}
 
 Writer::~Writer() {
@@ -89,6 +90,7 @@ bool Writer::close(CloseJob job, double seconds) {
   if (!ended) {
     // What waits for the network stops waiting; the rest is counted and the thread ends by itself.
     store_->cancel();
+    summaries_.cancel();
     if (store_->capabilities().is_remote) {
       ended = idle_.wait_for(lock, std::chrono::seconds(2), [&] { return has_ended_; });
     }
@@ -330,6 +332,7 @@ void Writer::after_commit(const StepFiles& files, const StepEndJob& end) {
     health_->log(LogLevel::kWarning, fmt::format("capture is on again: step {} was written", files.id().global_step));
   }
   last_published_ = std::max(last_published_, files.id().global_step);
+  mode_steps_[std::string(mode_name(files.id().mode))] = files.id().mode_step;
   has_published_ = true;
   collections_.reset();
   health_->step_committed(files.id().global_step, static_cast<std::int64_t>(files.size_bytes()));
@@ -405,11 +408,19 @@ void Writer::handle_job(CloseJob& job) {
     const Status written = write_collections(job.collections);
     if (!written.ok()) health_->note("close", written.error());
   }
+  // The end is said when everything before it has arrived, if that can be waited for.
+  settle();
   format::Health health = make_health();
   health.state = job.is_failed ? format::RunState::kFailed : format::RunState::kEnded;
   health.reason = job.reason;
   const Status ended = run_.end(std::move(health));
   if (!ended.ok()) health_->note("close", ended.error());
+  settle();
+}
+
+void Writer::settle() {
+  const Status settled = store_->settle();
+  if (!settled.ok()) health_->log(LogLevel::kWarning, settled.error().message);
 }
 
 // ---- files beside the steps
@@ -445,6 +456,8 @@ format::Health Writer::make_health() const {
     case config::FsyncPolicy::kInterval: health.fsync = fmt::format("{}s", config_.fsync_interval_s); break;
   }
   health.errors = counts.errors;
+  health.requests = store_->traffic().by_name();
+  health.mode_steps = mode_steps_;
   return health;
 }
 

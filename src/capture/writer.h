@@ -100,6 +100,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void after_commit(const StepFiles& files, const StepEndJob& end);
   // At every saved step; where each look is a request, at most every ten seconds.
   void look_for_stop_request();
+  // Until the store has everything, or the close takes too long; what is left is told.
+  void settle();
   Status write_small_file(const std::string& path, ByteView content);
   Status write_collections(const std::shared_ptr<const format::CollectionsFile>& file);
   Status remove_oldest();
@@ -142,7 +144,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   std::vector<Finished> held_;
   std::deque<std::int64_t> published_;  // steps, oldest first; only with keep_steps
   std::int64_t last_published_ = -1;
-  bool has_published_ = false;  // a step, by this writer
+  std::map<std::string, std::int64_t> mode_steps_;  // of the last published step of each mode, by its name
+  bool has_published_ = false;                      // a step, by this writer
   int renewals_ = 0;
   bool is_removal_told_ = false;
   int failures_in_a_row_ = 0;

@@ -29,6 +29,7 @@ void add_dump_command(CLI::App& app, int* exit_code);
 void add_export_command(CLI::App& app, int* exit_code);
 void add_verify_command(CLI::App& app, int* exit_code);
 void add_repair_command(CLI::App& app, int* exit_code);
+void add_upload_command(CLI::App& app, int* exit_code);
 void add_config_command(CLI::App& app, int* exit_code);
 void add_completion_command(CLI::App& app, int* exit_code);
 

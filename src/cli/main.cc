@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
          {add_ls_command, add_show_command, add_stats_command, add_plot_command, add_tail_command, add_watch_command,
           add_check_command, add_first_bad_command, add_rule_command, add_learn_command, add_diff_command,
           add_dump_command, add_export_command, add_import_command, add_verify_command, add_repair_command,
-          add_config_command, add_completion_command}) {
+          add_upload_command, add_config_command, add_completion_command}) {
       add(app, &exit_code);
     }
     for (CLI::App* command : app.get_subcommands({})) command->group("Commands");

@@ -36,4 +36,21 @@ void write_number(JsonWriter& json, double value) {
   }
 }
 
+std::string requests_text(const std::map<std::string, std::int64_t>& requests) {
+  const auto count = [&](const char* name) {
+    const auto found = requests.find(name);
+    return found == requests.end() ? std::int64_t{0} : found->second;
+  };
+  std::string text;
+  for (const char* kind : {"put", "get", "list", "other"}) {
+    if (count(kind) > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count(kind), kind);
+  }
+  if (count("retries") > 0) text += fmt::format(", {} of them again", count("retries"));
+  const auto bytes = [&](const char* name) { return bytes_text(static_cast<std::uint64_t>(count(name))); };
+  text += fmt::format("; {} read, {} written", bytes("bytes_read"), bytes("bytes_written"));
+  if (count("spooled") > 0) text += fmt::format("; {} by way of the spool", counted(count("spooled"), "file"));
+  if (count("waiting") > 0) text += fmt::format(", {} still there", count("waiting"));
+  return text;
+}
+
 }  // namespace tornasole::cli

@@ -2,6 +2,7 @@
 
 #include "base/errors.h"
 #include "cli/progress_bar.h"
+#include "tools/run_health.h"
 
 namespace tornasole::cli {
 namespace {
@@ -64,6 +65,9 @@ Result<TrialSummary> summarise(const Trial& trial, const SummaryWish& wish) {
   }
   summary.damaged_files = static_cast<std::int64_t>(trial.damage().size());
   summary.disk = disk_use_of(trial.path());
+  if (trial.path().starts_with("s3://")) {
+    if (const auto health = tools::read_run_health(trial.path())) summary.requests = health->requests;
+  }
   return summary;
 }
 

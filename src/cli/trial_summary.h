@@ -3,6 +3,7 @@
 // What is in a trial, as `ls` tells it; made from a trial, printed as text or JSON.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct TrialSummary {
   std::vector<TensorSummary> tensors = {};
   std::int64_t damaged_files = 0;
   DiskUse disk = {};
+  std::map<std::string, std::int64_t> requests = {};  // of its writers to an object store, by kind
 };
 
 struct SummaryWish {

@@ -50,6 +50,7 @@ std::string facts_text(const TrialSummary& summary, const Terminal& terminal) {
   }
   rows.push_back(
       {"size", fmt::format("{} in {}", bytes_text(summary.disk.bytes), counted(summary.disk.files, "file"))});
+  if (!summary.requests.empty()) rows.push_back({"requests", requests_text(summary.requests) + " by its writers"});
   std::string text = terminal.style.heading(printable(summary.name)) + ": " +
                      terminal.style.paint(tone_of(summary.status.state), printable(run_status_text(summary.status))) +
                      "\n" + align(rows, "  ");
@@ -141,6 +142,11 @@ std::string summary_json(const TrialSummary& summary) {
   json.end_array();
   json.key("damaged_files").value(summary.damaged_files);
   json.key("files").value(summary.disk.files).key("bytes").value(static_cast<std::int64_t>(summary.disk.bytes));
+  if (!summary.requests.empty()) {
+    json.key("requests").begin_object();
+    for (const auto& [kind, count] : summary.requests) json.key(kind).value(count);
+    json.end_object();
+  }
   json.end_object();
   return text;
 }

@@ -22,11 +22,13 @@ constexpr std::size_t kListed = 20;
 struct VerifyArguments : TrialArguments {
   bool is_dry_run = false;  // verify writes nothing anyway
   bool shows_all = false;
+  bool is_verbose = false;
 };
 
 class VerifyText {
  public:
-  VerifyText(const Style& style, bool shows_all) : style_(style), limit_(shows_all ? tools::kMaxListed : kListed) {}
+  VerifyText(const Style& style, const VerifyArguments& arguments)
+      : style_(style), limit_(arguments.shows_all ? tools::kMaxListed : kListed), is_verbose_(arguments.is_verbose) {}
 
   std::string text(const tools::VerifyReport& report) {
     std::string out = printable(report.path) + ": " + (report.is_sound() ? "sound" : style_.error("damage")) + "\n";
@@ -40,6 +42,7 @@ class VerifyText {
         {"incomplete", fmt::format("{}", report.incomplete.count)},
         {"unverified",
          fmt::format("{}, {}", counted(report.unverified_values, "value"), counted(report.unverified_files, "file"))}};
+    if (is_verbose_ && !report.requests.empty()) rows.push_back({"requests", requests_text(report.requests)});
     out += align(rows, "  ");
     out += damages("damaged", report.damaged, Tone::kError) + damages("missing", report.missing, Tone::kError);
     out += list("partial", report.partial, [](const tools::StepPart& part) {
@@ -79,6 +82,7 @@ class VerifyText {
 
   Style style_;
   std::size_t limit_;
+  bool is_verbose_;
 };
 
 void write_damages(JsonWriter& json, const char* key, const tools::Findings<Damage>& findings) {
@@ -118,6 +122,11 @@ void write_report(JsonWriter& json, const tools::VerifyReport& report) {
   write_paths(json, "temporary", report.temporary_files);
   write_paths(json, "debris", report.debris);
   write_paths(json, "foreign", report.foreign_files);
+  if (!report.requests.empty()) {
+    json.key("requests").begin_object();
+    for (const auto& [kind, count] : report.requests) json.key(kind).value(count);
+    json.end_object();
+  }
   json.key("attempts").begin_array();
   for (const tools::VerifyReport& attempt : report.attempts) write_report(json, attempt);
   json.end_array().end_object();
@@ -142,7 +151,7 @@ int verify_trial(const VerifyArguments& arguments) {
     write_report(json, *report);
     return answer(text + "\n", code);
   }
-  return answer(VerifyText(Style::of(stdout), arguments.shows_all).text(*report) + begun_note(arguments.dir), code);
+  return answer(VerifyText(Style::of(stdout), arguments).text(*report) + begun_note(arguments.dir), code);
 }
 
 }  // namespace
@@ -155,6 +164,7 @@ void add_verify_command(CLI::App& app, int* exit_code) {
   const auto arguments = std::make_shared<VerifyArguments>();  // shared: the parser keeps the callback
   add_dir(command, arguments.get());
   command->add_flag("--all", arguments->shows_all, "List up to 1000 of each kind instead of 20");
+  command->add_flag("--verbose", arguments->is_verbose, "Also the requests that this took, on an object store");
   command->add_flag("--dry-run", arguments->is_dry_run, "As for repair; verify never writes");
   add_json(command, arguments.get());
   command->footer(

@@ -59,7 +59,16 @@ Bytes encode_health(const Health& health) {
   json.key("queue_peak_bytes").value(health.queue_peak_bytes).key("wait_ms").value(health.wait_ms);
   json.key("when_full").value(health.when_full).key("fsync").value(health.fsync).key("errors").begin_array();
   for (std::size_t i = 0; i < std::min(health.errors.size(), kMaxErrors); ++i) json.value(health.errors[i]);
-  json.end_array().end_object();
+  json.end_array();
+  if (!health.requests.empty()) {
+    json.key("requests");
+    write_counts(json, health.requests);
+  }
+  if (!health.mode_steps.empty()) {
+    json.key("mode_steps");
+    write_counts(json, health.mode_steps);
+  }
+  json.end_object();
   return out;
 }
 
@@ -95,6 +104,8 @@ Result<Health> decode_health(ByteView text) {
   TORNASOLE_CHECK(fields.read("when_full", &health.when_full));
   TORNASOLE_CHECK(fields.read("fsync", &health.fsync));
   TORNASOLE_CHECK(fields.read("errors", &health.errors));
+  TORNASOLE_CHECK(fields.read("requests", &health.requests));
+  TORNASOLE_CHECK(fields.read("mode_steps", &health.mode_steps));
   if (health.errors.size() > kMaxErrors) {
     return corrupt_error("the health file has {} errors, at most {} are allowed", health.errors.size(), kMaxErrors);
   }

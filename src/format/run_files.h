@@ -35,7 +35,9 @@ struct Health {
   std::int64_t wait_ms = 0;
   std::string when_full = "drop";
   std::string fsync = "none";
-  std::vector<std::string> errors = {};  // at most 20
+  std::vector<std::string> errors = {};                 // at most 20
+  std::map<std::string, std::int64_t> requests = {};    // to an object store, by kind; empty elsewhere
+  std::map<std::string, std::int64_t> mode_steps = {};  // the last step of each mode, by its name
 };
 Bytes encode_health(const Health& health);
 Result<Health> decode_health(ByteView text);

@@ -3,10 +3,12 @@
 // Opens the store that a location names: `s3://bucket/prefix`, or an absolute directory.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "store/s3/s3_store.h"
+#include "store/spool/spool.h"
 #include "store/store.h"
 
 namespace tornasole::store {
@@ -16,6 +18,10 @@ struct OpenStoreOptions {
   bool shared = false;  // of a directory
   // Of s3://; see s3_environment.
   s3::S3Environment environment = {};
+  // Of s3://: how long one request may take, retries included; unset: as long as its kind of user has patience.
+  std::optional<double> retry_budget_s = {};
+  // Of s3://, if its directory is not empty: what the service does not take within seconds waits there.
+  SpoolOptions spool = {};
 };
 Result<std::unique_ptr<Store>> open_store(const std::string& location, OpenStoreOptions options);
 

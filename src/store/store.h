@@ -9,6 +9,7 @@
 // one, and it may outlive its store.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -72,6 +73,11 @@ struct Capabilities {
 struct StoreTraffic {
   std::uint64_t gets = 0, puts = 0, lists = 0, others = 0, retries = 0;
   std::uint64_t bytes_read = 0, bytes_written = 0;
+  std::uint64_t spooled = 0;  // files and removals that had to wait on a local disk
+  std::uint64_t waiting = 0;  // of those, still there
+  std::uint64_t requests() const noexcept { return gets + puts + lists + others; }
+  // For reports: what is not zero, by name; nothing if there were no requests.
+  std::map<std::string, std::int64_t> by_name() const;
 };
 
 class Store {
@@ -113,6 +119,8 @@ class Store {
   // it: the next call looks for what is at its path now, and one that writes makes it again. Files that are being
   // written stay where they were.
   virtual bool renew_root() { return false; }
+  // Waits until everything accepted so far is where it belongs; kIo says what is left if `cancel` ended the wait.
+  virtual Status settle() { return {}; }
   // Calls that wait for something outside the process, now and from now on, fail soon with kIo.
   virtual void cancel() noexcept {}
   virtual StoreTraffic traffic() const noexcept { return {}; }

@@ -1,5 +1,7 @@
 #include "store/store_path.h"
 
+#include <utility>
+
 #include "base/errors.h"
 #include "store/store.h"
 
@@ -32,6 +34,19 @@ Result<std::vector<Entry>> Store::list_after(std::string_view directory, std::st
   TORNASOLE_TRY(std::vector<Entry> entries, list(directory, /*recursive=*/true));
   std::erase_if(entries, [after](const Entry& entry) { return entry.path <= after; });
   return entries;
+}
+
+std::map<std::string, std::int64_t> StoreTraffic::by_name() const {
+  std::map<std::string, std::int64_t> counts;
+  if (requests() == 0) return counts;
+  const std::pair<const char*, std::uint64_t> named[] = {
+      {"get", gets},        {"put", puts},        {"list", lists},
+      {"other", others},    {"retries", retries}, {"bytes_read", bytes_read},
+      {"spooled", spooled}, {"waiting", waiting}, {"bytes_written", bytes_written}};
+  for (const auto& [name, count] : named) {
+    if (count != 0) counts[name] = static_cast<std::int64_t>(count);
+  }
+  return counts;
 }
 
 Status check_path(std::string_view path) {

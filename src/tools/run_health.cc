@@ -21,6 +21,7 @@ Result<RunHealth> read_run_health(const std::string& path) {
     sum.due += health.due;
     sum.committed += health.committed;
     for (const auto& [cause, count] : health.dropped) sum.dropped[cause] += count;
+    for (const auto& [kind, count] : health.requests) sum.requests[kind] += count;
     sum.queue_peak_bytes = std::max(sum.queue_peak_bytes, health.queue_peak_bytes);
     const RunHealth own{.wait_s = static_cast<double>(health.wait_ms) / 1000,
                         .elapsed_s = std::max(health.heartbeat - health.start_time, 0.0)};

@@ -17,7 +17,8 @@ struct RunHealth {
   std::map<std::string, std::int64_t> dropped = {};  // steps by cause
   double wait_s = 0;     // how long the training waited, of the worker that waited the largest share of its time
   double elapsed_s = 0;  // of that worker, from its start to its last word
-  std::int64_t queue_peak_bytes = 0;  // of the worker with most
+  std::int64_t queue_peak_bytes = 0;                  // of the worker with most
+  std::map<std::string, std::int64_t> requests = {};  // to an object store, by kind; of all workers together
 
   // Of the time of the training; 0 where nothing is known.
   double wait_share() const noexcept { return elapsed_s > 0 ? wait_s / elapsed_s : 0; }

@@ -323,7 +323,9 @@ Result<VerifyReport> verify(store::Store& store, const VerifyOptions& options) {
 Result<VerifyReport> verify(const VerifyOptions& options) {
   TORNASOLE_TRY(const std::string root, absolute_path(options.path));
   TORNASOLE_TRY(const auto store, trial::open_location(root, /*read_only=*/true));
-  return verify(*store, options);
+  TORNASOLE_TRY(VerifyReport report, verify(*store, options));
+  report.requests = store->traffic().by_name();
+  return report;
 }
 
 }  // namespace tornasole::tools

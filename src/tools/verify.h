@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -71,8 +72,10 @@ struct VerifyReport {
   Findings<std::string> temporary_files = {};  // *.tmp: of the writer at work, or left by a dead one (see repair)
   Findings<std::string> debris = {};           // event files that no index names, interrupted moves, stale claims
   Findings<std::string> foreign_files = {};    // in the trial's directories, but no part of a trial
-  RunStatus run = {};                          // ended, running, failed, presumed dead, or unknown
-  std::vector<VerifyReport> attempts = {};     // attempts/<n>, in order of n; at most kMaxListed
+  // To an object store, by kind, for this report; empty elsewhere.
+  std::map<std::string, std::int64_t> requests = {};
+  RunStatus run = {};                       // ended, running, failed, presumed dead, or unknown
+  std::vector<VerifyReport> attempts = {};  // attempts/<n>, in order of n; at most kMaxListed
   std::int64_t attempt_count = 0;
 
   // Nothing damaged and nothing missing; attempts are judged by themselves.

@@ -10,7 +10,10 @@
 #include <thread>
 
 #include "capture/open_hook.h"
+#include "capture/run_resume.h"
 #include "capture/written_trial.h"
+#include "format/index.h"
+#include "format/paths.h"
 #include "store/local/local_store.h"
 #include "store/memory/memory_store.h"
 #include "support/faulty_store.h"
@@ -312,6 +315,48 @@ TEST(Faults, ResumeContinuesAfterTheLastPublishedStep) {
   Hook second = run(true);  // the first is closed as superseded, which leaves its steps unfinished
   EXPECT_TRUE(second.close().ok());
   EXPECT_EQ(step_numbers(store), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Faults, ResumeContinuesEachModeAfterItsOwnLastStep) {
+  store::MemoryStore store;
+  const auto open = [&](bool resume) {
+    HookOptions options = quiet_options();
+    options.resume = resume;
+    auto hook = open_hook(options, {.store = store.share()});
+    EXPECT_TRUE(hook.ok()) << hook.error().message;
+    return std::move(*hook);
+  };
+  Hook first = open(false);
+  for (int i = 0; i < 4; ++i) first.begin_step(Mode::kTrain).save("x", kValues);
+  for (int i = 0; i < 2; ++i) first.begin_step(Mode::kEval).save("x", kValues);
+  // Each is superseded by the next. The second saves nothing of TRAIN, and must not forget it.
+  Hook second = open(true);
+  EXPECT_EQ(second.mode_step(Mode::kTrain), 3);
+  EXPECT_EQ(second.mode_step(Mode::kEval), 1);
+  EXPECT_EQ(second.step(), 5);
+  second.begin_step(Mode::kEval).save("x", kValues);
+  Hook third = open(true);
+  EXPECT_EQ(third.mode_step(Mode::kTrain), 3);
+  EXPECT_EQ(third.mode_step(Mode::kEval), 2);
+  third.begin_step(Mode::kTrain).save("x", kValues);
+  EXPECT_TRUE(third.close().ok());
+  EXPECT_EQ(step_numbers(store), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST(Faults, WorkersResumeAfterTheLastStepOfAll) {
+  store::MemoryStore store;
+  const auto publish = [&](std::int64_t step, const std::string& worker) {
+    const format::Index index{.mode = Mode::kTrain, .mode_step = step / 2};
+    const auto file = store.create(format::index_path(step, worker));
+    ASSERT_TRUE((*file)->append(format::encode_index(index)).ok());
+    ASSERT_TRUE((*file)->publish(false).ok());
+  };
+  for (const std::int64_t step : {0, 2, 4}) publish(step, "worker_0");
+  for (const std::int64_t step : {0, 2}) publish(step, "worker_1");
+  const auto point = find_resume_point(store, {.worker = "worker_1", .is_chief = false, .writer_count = 2});
+  ASSERT_TRUE(point.ok()) << point.error().message;
+  EXPECT_EQ(point->last_step, 4) << "the last step of another worker counts";
+  EXPECT_EQ(point->mode_steps.at(Mode::kTrain), 2);
 }
 
 }  // namespace

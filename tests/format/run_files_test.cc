@@ -24,6 +24,8 @@ Health full_health() {
   health.dropped_values = {{"too_large", 5}};
   health.last_committed = 90;
   health.queue_peak_bytes = 1 << 20;
+  health.requests = {{"get", 3}, {"put", 61}};
+  health.mode_steps = {{"EVAL", 2}, {"TRAIN", 9}};
   health.wait_ms = 17;
   health.when_full = "block";
   health.fsync = "step";

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from s3_servers import ROOT, VERSITYGW, fake_s3, versitygw
@@ -97,6 +98,58 @@ class FakeServer(Case):
             events = [key for key in gets if "/events/" in key]
             self.assertLessEqual(len(events), 60, "20 values of a step lie side by side: one request, or two")
 
+    def test_no_reader_gets_an_index_object_twice(self):
+        with fake_s3() as server:
+            line = [BIN / "survival_train", "--out", "s3://bucket/run", "--log", self.scratch / "log", "--steps", "60"]
+            line += ["--think-ms", "50"]
+            training = subprocess.Popen([str(part) for part in line], env=server.environment(), stdout=subprocess.DEVNULL)
+            self.addCleanup(training.wait)
+            self.tornasole(server, "tail", "s3://bucket/run", "--follow", "--timeout", "60")
+            self.assertEqual(training.wait(), 0)
+            asked = [entry["key"] for entry in server.history() if entry["method"] == "GET" and "/index/" in entry["key"]]
+            self.assertEqual(len(set(asked)), 60)
+            self.assertEqual(len(asked), 60, "each index object is read once, however often the trial looks for new ones")
+
+    def test_requests_are_counted_and_told(self):
+        with fake_s3() as server:
+            self.assertEqual(train(server, "s3://bucket/run", self.scratch / "log").returncode, 0)
+            history = server.history()
+            told = json.loads(self.tornasole(server, "ls", "s3://bucket/run", "--json"))["requests"]
+            # The last word about them is not counted in itself, nor is the end marker after it.
+            puts = sum(entry["method"] == "PUT" for entry in history)
+            self.assertLessEqual(abs(told["put"] - puts), 2, f"{told} of {puts}")
+            self.assertLessEqual(told["put"], 2 * 30 + 8, "a step is two of them")
+            self.assertRegex(self.tornasole(server, "ls", "s3://bucket/run"), r"requests +\d+ put, .* by its writers")
+            server.control("forget", "")
+            verified = json.loads(self.tornasole(server, "verify", "s3://bucket/run", "--json"))["requests"]
+            gets = sum(entry["method"] == "GET" and "list-type" not in entry["query"] for entry in server.history())
+            self.assertLessEqual(abs(verified["get"] - gets), 3)
+            self.assertRegex(self.tornasole(server, "verify", "--verbose", "s3://bucket/run"), r"requests +\d+ get, \d+ list")
+
+    def test_a_spool_goes_where_it_is_told(self):
+        with fake_s3() as server:
+            spool, copy = self.scratch / "spool", self.scratch / "copy"
+            line = [BIN / "survival_train", "--out", "s3://bucket/run", "--log", self.scratch / "log", "--steps", "400"]
+            line += ["--think-ms", "20", "--spool", spool, "--close-wait", "1"]
+            training = subprocess.Popen([str(part) for part in line], env=server.environment(), stdout=subprocess.PIPE, text=True)
+            while not any("/index/" in key for key in server.keys()):
+                time.sleep(0.05)
+            server.set_faults("503:1")
+            out, _ = training.communicate(timeout=120)
+            self.assertIn("committed 400 dropped 0", out)
+            waiting = json.loads(self.tornasole(server, "upload", spool, "--dry-run", "--json"))["spools"]
+            self.assertEqual([one["location"] for one in waiting], ["s3://bucket/run"])
+            self.tornasole(server, "upload", self.scratch / "nothing", code=2)
+            self.tornasole(server, "upload", spool, code=1)  # the store is still away, and nothing is lost
+            server.set_faults("")
+            server.control("save", str(self.scratch))
+            shutil.copytree(self.scratch / "bucket" / "run", copy)
+            self.assertIn("sent ", self.tornasole(server, "upload", spool, copy))
+            self.assertFalse(any(path.is_file() for path in spool.rglob("*")))
+            self.assertRegex(self.tornasole(server, "ls", copy), r"run: ended|copy: ended")
+            self.assertRegex(self.tornasole(server, "ls", copy), r"steps +400 \(0 to 399\)")
+            self.assertRegex(self.tornasole(server, "verify", copy), r"damaged +0\n +missing +0\n")
+
     def test_a_clock_that_is_off_by_a_day_is_put_right(self):
         with fake_s3("", "--clock-offset-s", "-86400") as server:
             done = train(server, "s3://bucket/run", self.scratch / "log")
@@ -143,6 +196,28 @@ class RealServer(Case):
                 self.assertEqual(len(names), 30)
                 there = sorted(path.relative_to(remote) for path in (remote / folder).rglob("*") if path.is_file())
                 self.assertEqual(names, there)
+
+    def test_an_interrupted_run_goes_on_in_the_same_prefix(self):
+        with versitygw(self.scratch) as server:
+            location, index = "s3://bucket/run", server.data / "run" / "index"
+            for attempt in range(3):
+                line = [BIN / "survival_train", "--out", location, "--log", self.scratch / "log", "--steps", "100000"]
+                line += ["--think-ms", "2"] + (["--resume"] if attempt else [])
+                published = len(list(index.rglob("*.json")))
+                training = subprocess.Popen([str(part) for part in line], env=server.environment())
+                while len(list(index.rglob("*.json"))) < published + 20 and training.poll() is None:
+                    time.sleep(0.02)
+                training.kill()
+                training.wait()
+            refused = train(server, location, self.scratch / "log2")
+            self.assertEqual(refused.returncode, 5, refused.stderr)
+            self.assertIn("resume=True", refused.stderr)
+            done = train(server, location, self.scratch / "log2", steps=5, resume=True)
+            self.assertIn("committed 5 dropped 0", done.stdout, done.stderr)
+            steps = sorted(int(path.name.split("_")[0]) for path in index.rglob("*.json"))
+            self.assertEqual(steps, list(range(len(steps))))
+            modes = json.loads(self.tornasole(server, "ls", location, "--json"))["steps"]
+            self.assertEqual([mode["last"] for mode in modes], [len(steps) - 1] * 2, "modes go on with their own numbers")
 
     @unittest.skipUnless(SMDEBUG.exists() or os.environ.get("CI"), "the environment smdebug is missing")
     def test_smdebug_reads_what_we_wrote_and_we_read_what_it_wrote(self):

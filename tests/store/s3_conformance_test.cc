@@ -10,6 +10,7 @@
 #include "base/errors.h"
 #include "store/conformance.h"
 #include "store/s3/s3_store.h"
+#include "store/spool/spool_store.h"
 
 namespace tornasole::store {
 namespace {
@@ -43,6 +44,13 @@ std::string new_prefix() {
 
 const StoreBackend kBackends[] = {
     {"S3", [](const std::string&) { return open(new_prefix() + "/root"); }},
+    {"S3WithSpool",
+     [](const std::string& directory) {
+       auto store =
+           open_spool_store(open(new_prefix() + "/root"), {.directory = directory + "/spool", .location = "x"});
+       EXPECT_TRUE(store.ok());
+       return store.ok() ? std::move(*store) : nullptr;
+     }},
     {"S3Escaped", [](const std::string&) { return open(new_prefix() + "/a b+c=d%e/\xC3\xA4"); }}};
 
 INSTANTIATE_TEST_SUITE_P(Servers, StoreConformance, testing::ValuesIn(kBackends), backend_name);

@@ -74,7 +74,8 @@ def faulty(world, faults, steps, lossless=True, **options):
 def row_18(world):
     """S3 answers 503 to 30 % of all requests."""
     figures = faulty(world, "503:0.3", 40)
-    need(figures["requests"] <= 2.5 * figures["objects"] + 60, f"{figures}")
+    # Beside its objects a run asks some things as it begins and ends: in a short one they weigh.
+    need(figures["requests"] <= 2 * figures["objects"] + 20, f"{figures}")
     return figures
 
 
@@ -83,6 +84,8 @@ def row_18_full(world):
     figures = {}
     for faults, steps in (("503:0.3", 200), ("500:0.3", 200), ("reset:0.3", 200), ("cut:0.3", 200), ("503:0.6", 40)):
         figures[faults] = faulty(world, faults, steps)
+        if faults.endswith("0.3"):
+            need(figures[faults]["requests"] <= 2 * figures[faults]["objects"], f"{faults}: {figures[faults]}")
     return figures
 
 
@@ -96,10 +99,75 @@ def row_19_full(world):
     return outage(world, 60)
 
 
-def outage(world, seconds):
+def row_19_spool(world):
+    """an outage of 14 s with a spool and memory for 8 s: nothing is dropped, everything arrives, in order."""
+    return spooled_outage(world, 14)
+
+
+def row_19_spool_full(world):
+    """an outage of 10 minutes with a spool."""
+    return spooled_outage(world, 600)
+
+
+def spooled_outage(world, seconds):
+    figures = outage(world, seconds, spool=world.path("spool"), queue_bytes=6_500_000, bytes=12_000)
+    need(figures["dropped"] == 0, f"{figures}")
+    need(not any(files for _, _, files in os.walk(world.path("spool"))), "something is left in the spool")
+    return figures
+
+
+def row_19_upload(world):
+    """a process killed while the store was away: `tornasole upload` brings what it had saved, or the next run does."""
+    figures = {}
+    for how in ("upload", "resume"):
+        spool = world.path(f"spool-{how}")
+        with fake_s3() as server:
+            _, log = world.new_run()
+            line = world.command(LOCATION, log, steps=100_000, think_ms=5, spool=spool, close_wait=1)
+            process = world.start(line, env=server.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            last = time.monotonic() + 60
+            while not any("/index/" in key for key in server.keys()) and time.monotonic() < last:
+                time.sleep(0.02)
+            server.set_faults("503:1")
+            waiting = lambda: sum(name.endswith(".json") for _, _, files in os.walk(spool) for name in files)  # noqa: E731
+            while waiting() < 100 and time.monotonic() < last:
+                time.sleep(0.05)
+            need(waiting() >= 100, f"only {waiting()} files wait")
+            if how == "upload":
+                busy = subprocess.run(
+                    [os.path.join(world.bin, "tornasole"), "upload", spool],
+                    env=server.environment(), capture_output=True, text=True, check=False,
+                )  # fmt: skip
+                need(busy.returncode == 1 and "is still running" in busy.stderr, f"{busy}")
+            process.kill()
+            process.wait()
+            server.set_faults("")
+            if how == "upload":
+                done = subprocess.run(
+                    [os.path.join(world.bin, "tornasole"), "upload", spool],
+                    env=server.environment(), capture_output=True, text=True, check=False,
+                )  # fmt: skip
+                need(done.returncode == 0 and "sent " in done.stdout, f"{done}")
+            else:
+                steps = len([key for key in server.keys() if "/index/" in key])
+                again = world.command(LOCATION, log, steps=3, resume=True, spool=spool)
+                done = subprocess.run(again, env=server.environment(), capture_output=True, text=True, check=False)
+                need(done.returncode == 0 and "committed 3 dropped 0" in done.stdout, f"{done}")
+                need(len([key for key in server.keys() if "/index/" in key]) > steps + 3, "what waited did not arrive")
+            need(not any(files for _, _, files in os.walk(spool)), "something is left in the spool")
+            check_order(server.history())
+            mirror = world.path(f"mirror-{how}")
+            server.control("save", mirror)
+            counts = world.check(os.path.join(mirror, "bucket", "run"), log)
+            need(counts["damaged"] == 0, f"{counts}")
+            figures[how] = counts
+    return figures
+
+
+def outage(world, seconds, **options):
     with fake_s3() as server:
         _, log = world.new_run()
-        line = world.command(LOCATION, log, steps=int(seconds * 20), think_ms=60, close_wait=100)
+        line = world.command(LOCATION, log, steps=int(seconds * 20), think_ms=60, close_wait=100, **options)
         process = world.start(line, env=server.environment(), stdout=subprocess.PIPE, text=True)
         last = time.monotonic() + 60
         while not any("/index/" in key for key in server.keys()) and time.monotonic() < last:

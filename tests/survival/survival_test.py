@@ -2,7 +2,7 @@
 
     survival_test.py --bin DIR --source DIR --set short|long [--row N] [--json FILE]
 
-Each row is a function named after it, in death_rows.py, storage_rows.py, s3_rows.py or process_rows.py. It returns its figures and
+Each row is a function named after it, in death_rows.py, storage_rows.py, s3_rows.py, s3_process_rows.py or process_rows.py. It returns its figures and
 fails by raising Broken; the figures of all rows are printed and go to --json. In every row: the weights equal those of
 the bare run, no value is wrong, due = committed + dropped, and the real smdebug opens what is committed.
 """
@@ -19,20 +19,23 @@ import traceback
 import death_rows
 import process_rows
 import s3_rows
+import s3_process_rows
 import storage_rows
 from survival_world import Broken, World
 
 SHORT = [
     death_rows.row_1, death_rows.row_2, death_rows.row_6, death_rows.row_7, death_rows.row_8, storage_rows.row_9,
-    storage_rows.row_12, storage_rows.row_14, s3_rows.row_18, s3_rows.row_19, s3_rows.row_20, s3_rows.row_21,
+    storage_rows.row_12, storage_rows.row_14, s3_rows.row_18, s3_rows.row_19, s3_rows.row_19_spool, s3_rows.row_19_upload, s3_rows.row_20, s3_rows.row_21,
     s3_rows.row_22, s3_rows.row_23, process_rows.row_24, process_rows.row_25, process_rows.row_26,
     process_rows.row_29, process_rows.row_31, process_rows.row_32, process_rows.row_33,
     process_rows.row_34, process_rows.row_35, process_rows.row_36, process_rows.row_37, process_rows.row_39,
+    s3_process_rows.row_7_s3, s3_process_rows.row_36_s3, s3_process_rows.row_37_s3, s3_process_rows.row_38_s3, s3_process_rows.row_40_s3,
 ]
 LONG = [
     death_rows.row_1_full, death_rows.row_3, death_rows.row_4, death_rows.row_5, death_rows.row_8_other_host,
     storage_rows.row_9_recovery, storage_rows.row_10, storage_rows.row_11, storage_rows.row_13, storage_rows.row_15,
-    storage_rows.row_16, s3_rows.row_18_full, s3_rows.row_19_full, process_rows.row_24_full, process_rows.row_25_full, process_rows.row_36_full,
+    storage_rows.row_16, s3_rows.row_18_full, s3_rows.row_19_full, s3_rows.row_19_spool_full, process_rows.row_24_full, process_rows.row_25_full, process_rows.row_36_full,
+    s3_process_rows.row_36_s3_full,
 ]
 
 

@@ -3,6 +3,7 @@
 //
 //   survival_train --out DIR --log FILE [--steps N] [--tensors N] [--bytes N] [--think-ms N] [--threads N] [--fork N]
 //                  [--store SPEC] [--fsync P] [--when-full P] [--queue-bytes N] [--flush-on-signal] [--resume]
+//                  [--spool DIR] [--spool-bytes N] [--rank N --world N]
 //                  [--end exception|forward|abort|_exit --end-step N] [--bare] [--fail-new N --fail-new-lasting]
 //
 // Every value is a function of the step and the tensor, so that survival_check can tell a right one from a wrong one.
@@ -199,6 +200,13 @@ int run(int argc, char** argv) {
       options.close_wait_s = static_cast<double>(arguments.number("close-wait", 300));
       if (arguments.has("flush-on-signal")) options.flush_on_signal = true;
       if (arguments.has("resume")) options.resume = true;
+      if (arguments.has("world")) {
+        options.rank = arguments.number("rank", 0);
+        options.world_size = arguments.number("world", 1);
+        options.include_workers = IncludeWorkers::kAll;
+      }
+      if (arguments.has("spool")) options.spool_dir = arguments.text("spool");
+      if (arguments.has("spool-bytes")) options.spool_bytes = arguments.number("spool-bytes", 0);
       capture::HookDependencies dependencies;
       if (arguments.has("store")) {
         auto local = store::open_local_store(options.out_dir);

@@ -34,7 +34,8 @@ class BaseHook:
     ``save_config`` says when, ``reduction_config`` in what form, ``include_collections``, ``include_regex`` and
     ``save_all`` say what is saved besides what the framework always saves. ``include_workers`` is ``"one"`` or
     ``"all"``. ``dry_run`` decides and logs but writes nothing. Further options by keyword: ``worker``, ``fsync``,
-    ``when_full``, ``queue_bytes``, ``queue_wait_ms``, ``close_wait_s``, ``readable_by_smdebug``, ``resume``,
+    ``when_full``, ``queue_bytes``, ``queue_wait_ms``, ``close_wait_s``, ``spool_dir``, ``spool_bytes``,
+    ``readable_by_smdebug``, ``resume``,
     ``shared``, ``flush_on_signal``, ``honour_stop``, ``reduce_threads``, ``max_bytes_per_step``, ``max_bytes_per_run``,
     ``keep_steps``, ``flight_recorder_steps``, ``flight_recorder_bytes``, ``flight_recorder_raw``, ``derived``,
     ``capture_functional``, ``stable_names``, ``warn_unmatched``.

@@ -117,7 +117,7 @@ Result<ListedKeys> list_keys(S3Client& client, const ListOptions& options) {
                                 {"prefix", options.prefix},
                                 {"max-keys", std::to_string(page)},
                                 {"encoding-type", "url"}}};
-    if (options.with_delimiter) request.query.emplace_back("delimiter", "/");
+    if (!options.delimiter.empty()) request.query.emplace_back("delimiter", options.delimiter);
     if (token) {
       request.query.emplace_back("continuation-token", *token);
     } else if (!options.start_after.empty()) {

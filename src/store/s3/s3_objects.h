@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kPartBytes = std::uint64_t{8} << 20U;
 
 struct ListOptions {
   std::string prefix;
-  bool with_delimiter = false;
+  std::string delimiter = {};
   std::string start_after = {};
   std::size_t max_keys = 0;  // 0: all, page by page
 };

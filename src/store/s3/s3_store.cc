@@ -96,7 +96,7 @@ Result<FileStatus> S3Store::status(std::string_view path) {
   const std::string key = path.empty() ? root_ : key_of(path);
   constexpr std::size_t kPage = 100;
   TORNASOLE_TRY(const auto listed,
-                s3::list_keys(*client_, {.prefix = key, .with_delimiter = !path.empty(), .max_keys = kPage}));
+                s3::list_keys(*client_, {.prefix = key, .delimiter = path.empty() ? "" : "/", .max_keys = kPage}));
   if (path.empty()) {
     if (listed.objects.empty()) return not_found_error("look at {}: no such object or prefix", description());
     return FileStatus{.size_bytes = 0, .modified_s = listed.objects.front().modified_s, .is_directory = true};
@@ -133,7 +133,7 @@ Result<std::vector<Entry>> S3Store::list_files(std::string_view directory, std::
 Result<std::vector<Entry>> S3Store::list(std::string_view directory, bool recursive) {
   if (recursive) return list_files(directory, "");
   TORNASOLE_CHECK(check_directory_path(directory));
-  TORNASOLE_TRY(auto listed, s3::list_keys(*client_, {.prefix = prefix_of(directory), .with_delimiter = true}));
+  TORNASOLE_TRY(auto listed, s3::list_keys(*client_, {.prefix = prefix_of(directory), .delimiter = "/"}));
   std::vector<Entry> entries;
   for (const s3::ListedObject& object : listed.objects) {
     if (auto path = path_of(object.key)) {
@@ -189,7 +189,7 @@ Result<double> S3Store::now_s() {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> open_s3_store(const std::string& location, S3StoreOptions options) {
+Result<std::shared_ptr<s3::S3Client>> open_s3_client(const std::string& location, S3StoreOptions options) {
   TORNASOLE_TRY(s3::Address address, s3::parse_address(location));
   const s3::S3Environment& environment = options.environment;
   s3::S3ClientSettings settings{.address = std::move(address),
@@ -213,7 +213,13 @@ Result<std::unique_ptr<Store>> open_s3_store(const std::string& location, S3Stor
     error.message = location + ": " + error.message;
     return error;
   }
-  return std::unique_ptr<Store>(std::make_unique<S3Store>(std::move(*client), options.read_only));
+  return client;
+}
+
+Result<std::unique_ptr<Store>> open_s3_store(const std::string& location, S3StoreOptions options) {
+  const bool read_only = options.read_only;
+  TORNASOLE_TRY(auto client, open_s3_client(location, std::move(options)));
+  return std::unique_ptr<Store>(std::make_unique<S3Store>(std::move(client), read_only));
 }
 
 }  // namespace tornasole::store

@@ -27,6 +27,9 @@ struct S3StoreOptions {
 // to any host), TORNASOLE_S3_IDLE_S (seconds without a byte after which a try is given up, 30).
 Result<std::unique_ptr<Store>> open_s3_store(const std::string& location, S3StoreOptions options);
 
+// The same without a store on it: signed requests to the bucket.
+Result<std::shared_ptr<s3::S3Client>> open_s3_client(const std::string& location, S3StoreOptions options);
+
 inline bool is_s3_location(std::string_view location) { return location.starts_with("s3://"); }
 
 }  // namespace tornasole::store

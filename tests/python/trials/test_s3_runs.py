@@ -1,8 +1,11 @@
 """Runs on S3 from Python: hooks write to, and trials read from, a fake server on loopback."""
 
+import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -26,12 +29,16 @@ def server(monkeypatch):
         yield started
 
 
-def write(place, steps=5, **options):
+def write(place, steps=5, is_killed=False, **options):
     hook = BaseHook(place, save_all=True, save_config=SaveConfig(save_interval=1), **options)
     for step in range(steps):
         if hook._begin_step(None):
             hook._engine_hook.save("weight", np.arange(6, dtype=np.float32) + step)
         hook._end_step()
+    if is_killed:
+        while hook.report()["committed_steps"] < steps:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
     hook.close()
     return hook
 
@@ -76,3 +83,46 @@ def test_importing_and_a_local_run_load_no_libcurl(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_requests_are_in_the_report(server):
+    counts = write("s3://bucket/run").report()["requests"]
+    assert 2 * 5 <= counts["put"] <= 2 * 5 + 8, "two objects a step, and some of the run"
+    assert counts["list"] > 0 and counts["bytes_written"] > 5 * 24
+
+
+def test_a_local_run_makes_no_requests(tmp_path):
+    assert write(str(tmp_path / "run")).report()["requests"] == {}
+
+
+def test_an_interrupted_run_is_continued(server):
+    program = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})\n"
+        "from test_s3_runs import write\n"
+        "hook = write('s3://bucket/run', is_killed=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    with pytest.raises(SMDebugRuntimeError, match="pass resume=True"):
+        BaseHook("s3://bucket/run")
+    write("s3://bucket/run", resume=True)
+    trial = create_trial("s3://bucket/run")
+    assert trial.steps() == list(range(10))
+    assert trial.loaded_all_steps
+
+
+def test_summaries_for_tensorboard_go_to_the_bucket(server):
+    write("s3://bucket/run", export_tensorboard=True)
+    write("s3://bucket/other", tensorboard_dir="s3://bucket/boards")
+    for place in ("run/tensorboard", "boards"):
+        files = [key for key in server.keys() if key.startswith(f"bucket/{place}/GLOBAL/") and key.endswith(".tfevents")]
+        assert len(files) == 5, f"{place}: one a step: {sorted(server.keys())}"
+    assert create_trial("s3://bucket/run").steps() == [0, 1, 2, 3, 4]
+
+
+def test_summaries_nobody_takes_cost_no_step(server):
+    hook = write("s3://bucket/run", tensorboard_dir="s3://not-made/boards")
+    report = hook.report()
+    assert report["committed_steps"] == 5 and report["dropped_steps"] == {}
+    assert report["dropped_values"]["tensorboard"] == 5

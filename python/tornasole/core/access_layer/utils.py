@@ -6,9 +6,10 @@ import os
 import time
 
 from tornasole import _engine
-from tornasole.core.access_layer.s3handler import DeleteRequest, S3Handler
+from tornasole.core.access_layer.s3handler import DeleteRequest, ListRequest, ReadObjectRequest, S3Handler
 from tornasole.core.logger import get_logger
 from tornasole.core.sagemaker_utils import is_sagemaker_job
+from tornasole.core.utils import is_s3
 
 END_OF_JOB_FILENAME = "training_job_end.ts"
 ENV_RULE_STOP_SIGNAL_FILENAME = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
@@ -28,7 +29,10 @@ def has_training_ended(trial_prefix: str) -> bool:
 
 
 def file_exists(file_path: str) -> bool:
-    """Whether there is such a file."""
+    """Whether there is such a file; on S3, a key that begins so."""
+    on_s3, bucket, key = is_s3(os.fspath(file_path))
+    if on_s3:
+        return bool(S3Handler.list_prefix(ListRequest(bucket, key)))
     return os.path.exists(file_path)
 
 
@@ -50,8 +54,13 @@ def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
         return False
     signal = os.path.join(trial_prefix, name)
     try:
-        with open(signal, encoding="utf-8") as file:
-            given_at = int(file.read())
+        if is_s3(signal)[0]:
+            if not file_exists(signal):
+                return False
+            given_at = int(S3Handler.get_object(ReadObjectRequest(signal)) or b"")
+        else:
+            with open(signal, encoding="utf-8") as file:
+                given_at = int(file.read())
         grace = float(os.environ.get(ENV_RULE_STOP_GRACETIME, DEFAULT_GRACETIME_FOR_RULE_STOP_SEC))
     except FileNotFoundError:
         return False
