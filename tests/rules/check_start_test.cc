@@ -17,6 +17,12 @@ TEST(TrivialLoss, IsThatOfAConstantAnswer) {
   classes.add("loss", {.role = Role::kLoss, .loss_class = "crossentropyloss"}, Columns{{Column::kMean, 1.0}});
   classes.of_loss(Role::kLabels, "crossentropyloss", {}).label_counts = {50, 50};
   EXPECT_NEAR(trivial_loss(classes.record).value(), std::log(2.0), 1e-9);
+  for (const auto& [first, summed] : {std::pair(14.0, 20.0), std::pair(0.7, 1.0), std::pair(50.0, 1.0)}) {
+    MadeRun sums(10);
+    sums.add("loss", {.role = Role::kLoss, .loss_class = "crossentropyloss"}, Columns{{Column::kMean, first}});
+    sums.of_loss(Role::kLabels, "crossentropyloss", {{Column::kCount, 20}}).label_counts = {50, 50};
+    EXPECT_NEAR(trivial_loss(sums.record).value(), summed * std::log(2.0), 1e-9) << first;
+  }
   classes.record.histories.back().label_counts = {100, 0};
   EXPECT_EQ(trivial_loss(classes.record), 0.0);
 
@@ -238,6 +244,15 @@ TEST(OscillatingLoss, TellsSwingsFromNoise) {
   restarts.add("scalar/learning_rate/0", {.role = Role::kLearningRate},
                [](std::size_t i) { return Columns{{Column::kMean, i % 50 == 0 ? 0.1 : 0.01}}; });
   EXPECT_TRUE(ask(kCheckOscillation, restarts).empty()) << "the schedule starts anew";
+  MadeRun plays(300);
+  plays.losses([](std::size_t i) { return 2 + std::sin(static_cast<double>(i) / 8); });
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    plays.record.steps.push_back({300 + i, {Mode::kEval, i}, 300});
+    plays.record.facts.push_back({});
+  }
+  std::string cannot;
+  EXPECT_TRUE(ask(kCheckOscillation, plays, &cannot).empty()) << "it makes its own data";
+  EXPECT_FALSE(cannot.empty());
 }
 
 // The same tensor of another worker.

@@ -212,6 +212,7 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
   constexpr std::size_t kLeastLosses = 60;
   constexpr std::size_t kWindows = 25;
   constexpr std::size_t kLeastTurns = 4;
+  constexpr std::size_t kMostPasses = 3;  // for each that trains; programs that collect their own data make more
   const Series losses = run.losses(run.training_mode());
   const WindowMeans windows = window_means(losses.values, kWindows, 3);
   if (losses.size() < kLeastLosses || windows.means.size() < 2) {
@@ -220,6 +221,10 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
     return;
   }
   if (!std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); })) return;
+  if (run.steps.size() > kMostPasses * losses.size()) {
+    judgement.cannot("most calls of the model are no training: what it learns from may change as it learns");
+    return;
+  }
   if (run.optimizers > 1 || does_rate_rise(run)) return;
   const double scale = std::fabs(median(windows.means));
   const double least = std::max(6 * windows.noise, 0.2 * scale);

@@ -37,6 +37,20 @@ std::optional<double> variance(const RunRecord& run, const History& labels) {
   return median(std::move(variances));
 }
 
+// How many samples the loss is a sum over: 1 for a mean. Nothing in a trial says which it is, but a sum begins at about
+// as many times the loss of a guess as there are samples in a step.
+double samples_summed(const RunRecord& run, const History& labels, double guess) {
+  constexpr double kLeastSamples = 8;
+  std::vector<double> counts;
+  for (std::size_t i = 0; i < labels.size(); ++i) counts.push_back(labels.at(Column::kCount, i));
+  std::erase_if(counts, [](double count) { return !std::isfinite(count); });
+  const Series losses = run.losses(run.training_mode());
+  if (counts.empty() || losses.empty()) return 1;
+  const double samples = median(std::move(counts));
+  const double times = losses.values.front() / (samples * guess);
+  return samples >= kLeastSamples && times > 0.5 && times < 2 ? samples : 1;
+}
+
 bool is_mean_square(std::string_view loss_class) {
   return loss_class.starts_with("mse") || loss_class.starts_with("meansquarederror") ||
          loss_class.starts_with("mean_squared_error");
@@ -76,7 +90,10 @@ std::optional<double> trivial_loss(const RunRecord& run) {
   const std::string loss = run.loss_class();
   for (const History* labels : run.of_role(Role::kLabels)) {
     if (labels->role.loss_class != loss) continue;
-    if (is_about_classes(loss)) return entropy(labels->label_counts);
+    if (is_about_classes(loss)) {
+      const std::optional<double> guess = entropy(labels->label_counts);
+      return guess ? *guess * samples_summed(run, *labels, *guess) : guess;
+    }
     if (is_mean_square(loss)) return variance(run, *labels);
   }
   return std::nullopt;
