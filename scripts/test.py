@@ -6,8 +6,8 @@
 A test counts once in each environment: a ctest entry, a Python test, a fuzz target; a check of all files is one test.
 Skipped are tests whose Python environment cannot be made here; with CI=true that is a failure. Left out are tests that
 an environment has to do without (an older PyTorch, Keras 3, another Python), and that ran in one before it: they are
-named, with the reason. A test that fails runs once more, alone; if it passes then it has passed and is named as unsteady, with what it
-said at first. Logs: build/test-logs/<stage>.log.
+named, with the reason. A test that fails runs once more, alone; if it passes then it has passed and is named as
+unsteady, with what it said at first. Logs: build/test-logs/<stage>.log.
 """
 
 import argparse

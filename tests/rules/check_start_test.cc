@@ -291,18 +291,36 @@ TEST(Workers, ShareTheirWeightsAndNotTheirData) {
 }
 
 TEST(FrozenLayers, ALayerThatRunsAndHasNoGradientIsCutOff) {
-  const auto run_with = [](bool runs) {
+  const auto run_with = [](const std::vector<std::string>& in_order) {
     MadeRun run(10);
-    run.weight("a", [](std::size_t) { return 0.1; });
+    run.weight("head.weight", [](std::size_t) { return 0.1; });
+    run.record.histories.back().role.layer = "head";
     run.weight("encoder.weight", [](std::size_t) { return 0.0; });
     run.record.histories.back().role.layer = "encoder";
-    run.record.optimized = {"a", "encoder.weight"};
-    if (runs) run.add("encoder_output_0", {.role = Role::kLayerOutput, .layer = "encoder"}, {{Column::kMean, 1}});
-    return ask(kCheckFrozenLayers, run);
+    run.gradient("head.weight", 1);
+    run.record.optimized = {"head.weight", "encoder.weight"};
+    for (const std::string& layer : in_order) {
+      run.add(layer + "_output_0", {.role = Role::kLayerOutput, .layer = layer}, {{Column::kMean, 1}});
+    }
+    const std::vector<Verdict> verdicts = ask(kCheckFrozenLayers, run);
+    EXPECT_EQ(verdicts.size(), 1U);
+    return verdicts.at(0).severity;
   };
-  ASSERT_EQ(run_with(true).size(), 1U);
-  EXPECT_EQ(run_with(true)[0].severity, Severity::kWarning);
-  EXPECT_EQ(run_with(false)[0].severity, Severity::kInfo) << "it is not used";
+  EXPECT_EQ(run_with({"encoder", "head"}), Severity::kWarning);
+  EXPECT_EQ(run_with({"head"}), Severity::kInfo) << "it is not used";
+  EXPECT_EQ(run_with({"head", "encoder"}), Severity::kInfo) << "its output is not used";
+}
+
+TEST(SilentOptimizer, AnOptimizerNobodyKnowsMovesTheWeightsToo) {
+  for (const auto& [drift, verdicts] : {std::pair(0.0, 1U), std::pair(0.01, 0U)}) {
+    MadeRun run(20);
+    for (StepPoint& point : run.record.steps) point.optimizer_step = 0;
+    run.add("w", {.role = Role::kWeight, .parameter = "w", .rank = 2}, [by = drift](std::size_t i) {
+      return Columns{{Column::kMean, 0.1 + by * static_cast<double>(i)}, {Column::kL2, 1}};
+    });
+    run.gradient("w", 1);
+    EXPECT_EQ(ask(kCheckSilentOptimizer, run).size(), verdicts) << drift;
+  }
 }
 
 TEST(FrozenLayers, WhatNoOptimizerHasAndNoLossReachesIsSetApart) {

@@ -39,6 +39,18 @@ Changes changes_of(const History& weight) {
   return changes;
 }
 
+// Whether its statistics say that a weight is not what it was at first.
+bool has_moved(const History* weight) {
+  for (const Column column : {Column::kMean, Column::kL2, Column::kStd}) {
+    for (std::size_t i = 1; i < weight->size(); ++i) {
+      const double first = weight->at(column, 0);
+      const double now = weight->at(column, i);
+      if (std::isfinite(first) && std::isfinite(now) && first != now) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<const History*> trained_weights(const RunRecord& run) {
   std::vector<const History*> weights = run.of_role(Role::kWeight);
   std::erase_if(weights, [](const History* weight) { return !weight->role.requires_grad; });
@@ -53,6 +65,7 @@ void look_at_counter(const RunRecord& run, Judgement& judgement) {
   }
   constexpr std::size_t kLeastSteps = 10;
   if (points.size() < kLeastSteps || points.back()->optimizer_step > points.front()->optimizer_step) return;
+  if (std::ranges::any_of(trained_weights(run), has_moved)) return;  // by an optimizer that we do not know
   if (std::ranges::none_of(trained_weights(run), [&](const History* w) { return has_gradient(run, w->name); })) return;
   judgement.add(
       {.severity = Severity::kError,
@@ -106,10 +119,18 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("change of " + shown->name, updates)});
 }
 
-// Whether the layer a weight belongs to was used: something of its output was saved.
-bool has_run(const RunRecord& run, const History& weight) {
-  return !weight.role.layer.empty() && std::ranges::any_of(run.histories, [&](const History& history) {
+// Whether the layer a weight belongs to runs, and a layer that learns runs after it. One that runs last and that
+// nothing flows back to has an output that nobody uses, such as the pooler of a model of language.
+bool should_learn(const RunRecord& run, const History& weight) {
+  const auto is_output = [&](const History& history) {
     return history.role.role == Role::kLayerOutput && history.role.layer == weight.role.layer;
+  };
+  const auto own = std::ranges::find_if(run.histories, is_output);
+  if (weight.role.layer.empty() || own == run.histories.end()) return false;
+  return std::any_of(own + 1, run.histories.end(), [&](const History& later) {
+    return later.role.role == Role::kLayerOutput && std::ranges::any_of(trained_weights(run), [&](const History* w) {
+             return w->role.layer == later.role.layer && has_gradient(run, w->name);
+           });
   });
 }
 
@@ -147,13 +168,13 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   bool is_cut_off = false;
   for (const History* weight : frozen) {
     names.push_back(weight->name);
-    is_cut_off = is_cut_off || (run.optimized.contains(weight->name) && has_run(run, *weight));
+    is_cut_off = is_cut_off || (run.optimized.contains(weight->name) && should_learn(run, *weight));
     if (gradients.empty()) gradients = gradient_of(run, *weight);
     is_left_out = is_left_out || (!run.optimized.empty() && !run.optimized.contains(weight->name));
   }
   const Series updates = run.series(*frozen.front(), Column::kUpdate);
-  // Without a gradient a layer may simply not be used, which is the user's business; one that runs, and that an
-  // optimizer is to train, is cut off from the loss.
+  // Without a gradient a layer may simply not be used, which is the user's business; one that runs before others that
+  // learn, and that an optimizer is to train, is cut off from the loss.
   const bool is_unused = gradients == "absent" && !is_left_out && !is_cut_off;
   const Severity severity = is_unused ? Severity::kInfo : Severity::kWarning;
   std::vector<std::string> causes;
