@@ -238,6 +238,15 @@ TEST(OscillatingLoss, TellsSwingsFromNoise) {
   restarts.add("scalar/learning_rate/0", {.role = Role::kLearningRate},
                [](std::size_t i) { return Columns{{Column::kMean, i % 50 == 0 ? 0.1 : 0.01}}; });
   EXPECT_TRUE(ask(kCheckOscillation, restarts).empty()) << "the schedule starts anew";
+  for (const auto& [climb, verdicts] : {std::pair(90.0, 0U), std::pair(20.0, 1U)}) {
+    MadeRun cycle(300);
+    cycle.losses([](std::size_t i) { return 2 + std::sin(static_cast<double>(i) / 8); });
+    cycle.add("scalar/learning_rate/0", {.role = Role::kLearningRate}, [until = climb](std::size_t i) {
+      const auto x = static_cast<double>(i);
+      return Columns{{Column::kMean, x < until ? 0.01 + 0.3 * x / until : 0.31 * (300 - x) / (300 - until)}};
+    });
+    EXPECT_EQ(ask(kCheckOscillation, cycle).size(), verdicts) << "climbs for " << climb << " of 300 steps";
+  }
 }
 
 // The same tensor of another worker.
