@@ -230,6 +230,7 @@ TEST(ClassImbalance, CountsBinaryLabelsByTheirMean) {
       {"next to none", 0.5, 1, "bcewithlogitsloss", 1},
       {"next to none, along the only axis", 0.5, 64, "bcewithlogitsloss", 1},
       {"pixels", 0.5, 16, "bcewithlogitsloss", 0},
+      {"one answer is wanted of all", 64, 1, "bcewithlogitsloss", 0},
       {"amounts", 0.5, 1, "mseloss", 0},
   };
   for (const Case& c : cases) {

@@ -253,6 +253,15 @@ TEST(OscillatingLoss, TellsSwingsFromNoise) {
   std::string cannot;
   EXPECT_TRUE(ask(kCheckOscillation, plays, &cannot).empty()) << "it makes its own data";
   EXPECT_FALSE(cannot.empty());
+  for (const auto& [climb, verdicts] : {std::pair(90.0, 0U), std::pair(20.0, 1U)}) {
+    MadeRun cycle(300);
+    cycle.losses([](std::size_t i) { return 2 + std::sin(static_cast<double>(i) / 8); });
+    cycle.add("scalar/learning_rate/0", {.role = Role::kLearningRate}, [until = climb](std::size_t i) {
+      const auto x = static_cast<double>(i);
+      return Columns{{Column::kMean, x < until ? 0.01 + 0.3 * x / until : 0.31 * (300 - x) / (300 - until)}};
+    });
+    EXPECT_EQ(ask(kCheckOscillation, cycle).size(), verdicts) << "climbs for " << climb << " of 300 steps";
+  }
 }
 
 // The same tensor of another worker.
@@ -309,6 +318,7 @@ TEST(FrozenLayers, ALayerThatRunsAndHasNoGradientIsCutOff) {
   EXPECT_EQ(run_with({"encoder", "head"}), Severity::kWarning);
   EXPECT_EQ(run_with({"head"}), Severity::kInfo) << "it is not used";
   EXPECT_EQ(run_with({"head", "encoder"}), Severity::kInfo) << "its output is not used";
+  EXPECT_EQ(run_with({"head", "encoder", "head"}), Severity::kInfo) << "two calls";
 }
 
 TEST(SilentOptimizer, AnOptimizerNobodyKnowsMovesTheWeightsToo) {

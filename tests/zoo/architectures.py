@@ -286,6 +286,14 @@ def _():
     fit(model, (points, answers), torch.optim.Adam(model.parameters(), 3e-3), nn.BCEWithLogitsLoss())
 
 
+@training("one cycle of the rate, up for a third of the run")
+def _():
+    model = dense(144, 64, 64, 4)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=301)
+    fit(model, images(2000, noise=2.0), optimizer, schedule=schedule, steps=300)
+
+
 # ---- sick
 
 

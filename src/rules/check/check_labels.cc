@@ -48,7 +48,9 @@ std::vector<std::int64_t> binary_counts(const RunRecord& run, const History& lab
     zeros += labels.at(Column::kZeros, i);
     ones += sum;
   }
-  return {std::llround(zeros), std::llround(ones)};
+  // Labels that are all the same are no classes: they say which way a loss pulls, as in adversarial training.
+  const std::vector<std::int64_t> counts = {std::llround(zeros), std::llround(ones)};
+  return std::ranges::min(counts) > 0 ? counts : std::vector<std::int64_t>();
 }
 
 struct LabelCounts {
@@ -58,6 +60,7 @@ struct LabelCounts {
 LabelCounts counted_labels(const RunRecord& run) {
   if (const History* labels = class_labels(run)) return {labels, labels->label_counts};
   for (const History* labels : run.of_role(Role::kLabels)) {
+    if (run.optimizers > 1) break;
     if (labels->role.loss_class.find("bce") == std::string::npos && !labels->role.loss_class.starts_with("binary"))
       continue;
     std::vector<std::int64_t> counts = binary_counts(run, *labels);

@@ -122,15 +122,16 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
 // Whether the layer a weight belongs to runs, and a layer that learns runs after it. One that runs last and that
 // nothing flows back to has an output that nobody uses, such as the pooler of a model of language.
 bool should_learn(const RunRecord& run, const History& weight) {
-  const auto is_output = [&](const History& history) {
-    return history.role.role == Role::kLayerOutput && history.role.layer == weight.role.layer;
+  const auto first_output = [&](const std::string& layer) {
+    return std::ranges::find_if(run.histories, [&](const History& history) {
+      return history.role.role == Role::kLayerOutput && history.role.layer == layer;
+    });
   };
-  const auto own = std::ranges::find_if(run.histories, is_output);
+  const auto own = first_output(weight.role.layer);
   if (weight.role.layer.empty() || own == run.histories.end()) return false;
-  return std::any_of(own + 1, run.histories.end(), [&](const History& later) {
-    return later.role.role == Role::kLayerOutput && std::ranges::any_of(trained_weights(run), [&](const History* w) {
-             return w->role.layer == later.role.layer && has_gradient(run, w->name);
-           });
+  return std::ranges::any_of(trained_weights(run), [&](const History* other) {
+    const auto later = first_output(other->role.layer);
+    return later != run.histories.end() && later > own && has_gradient(run, other->name);
   });
 }
 

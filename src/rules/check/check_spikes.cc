@@ -195,14 +195,14 @@ void look_for_gradient_spikes(const RunRecord& run, Judgement& judgement) {
                  .evidence = evidence_of("norm of all gradients", norms)});
 }
 
-// A schedule that starts anew lets the loss rise on purpose.
+// A schedule that starts anew, or climbs for long, lets the loss rise on purpose. A short warm-up does not count.
 bool does_rate_rise(const RunRecord& run) {
+  constexpr std::size_t kWarmUpShare = 10;
   for (const History* rate : run.of_role(Role::kLearningRate)) {
     const Series series = run.series(*rate, Column::kMean);
-    for (std::size_t i = series.size() / 4 + 1; i < series.size(); ++i) {
-      if (series.values[i] > 1.3 * series.values[i - 1] || series.values[i] > 1.3 * series.values[series.size() / 4]) {
-        return true;
-      }
+    const std::size_t warm = series.size() / kWarmUpShare;
+    for (std::size_t i = warm + 1; i < series.size(); ++i) {
+      if (series.values[i] > 1.3 * series.values[i - 1] || series.values[i] > 1.3 * series.values[warm]) return true;
     }
   }
   return false;
