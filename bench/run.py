@@ -70,6 +70,16 @@ TORCH = {
 TORCH_SHARES = {"not_saving": 0.01, "standard": 0.03}
 
 
+# Trainings of the other frameworks, each measured by a program of its own that prints a line for each scenario:
+# environment, program, and of a scenario the limit as a share of the bare step or in microseconds, or the times less
+# than smdebug's.
+FRAMEWORKS = {
+    "Keras": ("tensorflow", "keras_bench.py", {"nothing due": 0.01, "losses and metrics": "100 us"}),
+    "XGBoost": ("xgboost-old", "boost_bench.py", {"nothing due": 0.01, "metrics": 0.02, ("metrics", "smdebug"): 10}),
+    "MXNet": ("mxnet", "gluon_bench.py", {"nothing due": 0.01, "losses": "100 us"}),
+}
+
+
 class Runner:
     def __init__(self, options):
         self.options = options
@@ -308,6 +318,36 @@ class Runner:
             self.add(f"{name}, processor", f"{row['tornasole_cpu_us']:.3g} us", f"{row['smdebug_cpu_us']:.3g} us",
                      f"{row['cpu_ratio']:.1f} x", "8 x", row["cpu_ratio"] >= 8)
 
+    def framework(self, name):
+        """One process that trains bare, under ours and, where it runs, under smdebug, in turns."""
+        environment, program, limits = FRAMEWORKS[name]
+        python = ROOT / f".venvs/{environment}/bin/python"
+        if not python.exists():
+            self.notes.append(f"{name}: there is no {python}; make env NAME={environment} makes it")
+            return
+        done = subprocess.run([python, HERE / program], capture_output=True, text=True, timeout=1800, env=self.environment)
+        if done.returncode:
+            self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
+            return
+        for row in (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")):
+            self.framework_row(name, row, limits)
+
+    def framework_row(self, name, row, limits):
+        job, ours, peer = f"{name}, {row['scenario']}", row["tornasole_us"], row.get("smdebug_us")
+        share, limit = ours / row["bare_us"], limits.get(row["scenario"])
+        if limit is None:
+            target, is_ok = "-", True
+        elif isinstance(limit, str):
+            target, is_ok = f"<= {limit}", ours <= float(limit.split()[0])
+        else:
+            target, is_ok = f"<= {100 * limit:.0f} %", share <= limit
+        self.add(job, f"{ours:+.3g} us", f"{row['bare_us']:.4g} us", f"{100 * share:+.2f} %", target, is_ok)
+        if peer is not None:
+            times = limits.get((row["scenario"], "smdebug"))
+            ratio = peer / max(ours, 1.0)  # below a microsecond nothing is told apart
+            self.add(f"{job}, beside smdebug", f"{ours:+.3g} us", f"{peer:+.3g} us", f"{ratio:.1f} x",
+                     f"{times} x" if times else "-", times is None or ratio >= times)
+
     def libtorch(self, name):
         """The same models in C++, bare and under ours, in turns; compiled here, with the libtorch of PyTorch's wheel."""
         found = list((ROOT / ".venvs/torch/lib").glob("python*/site-packages/torch"))
@@ -489,6 +529,8 @@ class Runner:
         yield "rules:", self.rules
         yield "rules inside a training", self.rules_inside
         yield "PyTorch", self.torch
+        for name in FRAMEWORKS:
+            yield name, self.framework
         yield "libtorch:", self.libtorch
         yield "s3:", self.s3
         yield "workers:", self.workers

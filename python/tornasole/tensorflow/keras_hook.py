@@ -23,6 +23,7 @@ import tensorflow as tf
 from tornasole.core.collection import CollectionKeys
 from tornasole.core.guard import guard, guarded
 from tornasole.modes import ModeKeys
+from tornasole.tensorflow.batch_logs import is_debug_key
 from tornasole.tensorflow.evaluation_function import EvaluationFunction
 from tornasole.tensorflow.gradient_tapes import TapeCapture
 from tornasole.tensorflow.keras_graph import GraphBatches
@@ -68,6 +69,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         self._tapes = TapeCapture(self)
         self._evaluation = EvaluationFunction()
         self._graph = GraphBatches(self)
+        self._is_graph = self._graph.is_on()  # the model's batches are runs of a graph
         self._is_fitting = False
         self.has_registered_model = False
         # Patterns on these choose among layers and among gradients; a variable that has the layer's name is neither.
@@ -251,6 +253,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         model = self.model
         if model is not None and model is not self._checked_model:
             self._checked_model = model
+            self._is_graph = self._graph.is_on()
             backend = tf.keras.backend.backend()
             name = unsupported_strategy(getattr(model, "distribute_strategy", None) or tf.distribute.get_strategy())
             if backend != "tensorflow":
@@ -271,7 +274,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
             self._watcher.before_step(mode)
         if not self._begin_step(mode):
             return
-        if self._graph.is_on():
+        if self._is_graph:
             self._open_batch = mode
             self._find_due()
             self._graph.begin(mode)
@@ -401,7 +404,8 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         """What can be read once a batch is over."""
         if isinstance(logs, dict):
             self._save_logs(batch, logs)
-            self._save_debug_logs(logs)
+            if any(map(is_debug_key, logs)):
+                self._save_debug_logs(logs)
             if mode is ModeKeys.PREDICT and not has_predictions:
                 self._save_debug_logs({"smdebug_y_pred": logs.get("outputs")})
         self._save_weights()

@@ -24,6 +24,11 @@ def as_array(value: Any) -> Any:
 
     Of a value with several replicas it is the first one's, of indexed slices the slices alone.
     """
+    give = getattr(value, "_numpy", None)
+    if give is not None:  # a tensor that has a value: to ask it for what it has not takes longer than to read it
+        array = numpy.asarray(give())
+        if array.dtype != object:
+            return array
     if hasattr(value, "path") and hasattr(value, "value") and not callable(value.value):
         value = value.value  # a variable of Keras 3
     value = local_values(value)[0]
