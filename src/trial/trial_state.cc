@@ -27,6 +27,8 @@ constexpr std::size_t kMaxDamageKept = 10'000;
 
 // Each waits for the network most of the time, so the machine's processors are no measure.
 constexpr unsigned kRemoteThreads = 16;
+// Index files are many and small: almost all of the time is waiting for the next answer.
+constexpr unsigned kRemoteIndexThreads = 48;
 
 void really_sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
@@ -109,7 +111,9 @@ Status TrialState::load_index(bool is_final) {
   for (const ForeignFile& file : found.foreign) {
     TORNASOLE_CHECK(meet_damage({.path = file.path, .what = "the name has no step and worker"}));
   }
-  const auto failed = load_index_files(*store_, found.files, {.threads = threads_}, &columns_);
+  const bool waits_for_answers = threads_ == kRemoteThreads && store_->capabilities().is_remote;
+  const auto failed = load_index_files(*store_, found.files,
+                                       {.threads = waits_for_answers ? kRemoteIndexThreads : threads_}, &columns_);
   const bool has_new_files = failed.size() < found.files.size();
   const Status sorted_out = sort_out_failures(found.files, failed, is_final);
   update_progress(has_new_files);

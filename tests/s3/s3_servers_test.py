@@ -104,7 +104,7 @@ class FakeServer(Case):
             line += ["--think-ms", "50"]
             training = subprocess.Popen([str(part) for part in line], env=server.environment(), stdout=subprocess.DEVNULL)
             self.addCleanup(training.wait)
-            self.tornasole(server, "tail", "s3://bucket/run", "--follow", "--timeout", "60")
+            self.tornasole(server, "tail", "s3://bucket/run", "t1", "--poll", "0.1", "--timeout", "60")
             self.assertEqual(training.wait(), 0)
             asked = [entry["key"] for entry in server.history() if entry["method"] == "GET" and "/index/" in entry["key"]]
             self.assertEqual(len(set(asked)), 60)

@@ -20,7 +20,7 @@
 namespace tornasole::store::s3 {
 namespace {
 
-constexpr std::size_t kMaxIdleHandles = 16;
+constexpr std::size_t kMaxIdleHandles = 48;
 constexpr std::size_t kMaxHeaderBytes = 64 << 10U;
 
 // The functions we call, by the types the header gives them.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "base/errors.h"
@@ -215,7 +216,9 @@ std::string spool_name(std::string_view location) {
 Result<std::vector<FoundSpool>> find_spools(const std::string& directory) {
   std::vector<FoundSpool> found;
   TORNASOLE_CHECK(find_below(directory, kSearchDepth, &found));
-  std::ranges::stable_sort(found, {}, [](const FoundSpool& spool) { return spool.owner.start_time; });
+  std::ranges::sort(found, {}, [](const FoundSpool& spool) {
+    return std::pair<double, std::string_view>(spool.owner.start_time, spool.directory);
+  });
   return found;
 }
 
