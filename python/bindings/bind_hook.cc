@@ -61,9 +61,10 @@ nb::dict report_dict(const CaptureReport& report) {
   return dict_of("due_steps", report.due_steps, "committed_steps", report.committed_steps, "dropped_steps",
                  report.dropped_steps, "dropped_values", report.dropped_values, "last_committed_step",
                  report.last_committed_step, "queue_peak_bytes", report.queue_peak_bytes, "wait_ms", report.wait_ms,
-                 "errors", report.errors, "requests", report.requests, "collections", collections, "names_observed", report.names_observed,
-                 "unclaimed_names", report.unclaimed_names, "bytes_written", report.bytes_written, "largest_step_bytes",
-                 report.largest_step_bytes, "bytes_by_collection", report.bytes_by_collection);
+                 "errors", report.errors, "requests", report.requests, "collections", collections, "names_observed",
+                 report.names_observed, "unclaimed_names", report.unclaimed_names, "bytes_written",
+                 report.bytes_written, "largest_step_bytes", report.largest_step_bytes, "bytes_by_collection",
+                 report.bytes_by_collection);
 }
 
 }  // namespace

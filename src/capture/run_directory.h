@@ -32,9 +32,9 @@ struct RunIdentity {
   bool is_chief = true;
   std::int64_t writer_count = 1;  // workers that write: 1, or the world size with include_workers=all
   ProcessIdentity process = {};
-  std::string run_id = {};    // random, 32 hex digits; others than the chief adopt the chief's
-  double start_time = 0;      // of the hook, seconds since 1970
-  bool resume = false;        // resume=True, or a checkpoint state was found
+  std::string run_id = {};  // random, 32 hex digits; others than the chief adopt the chief's
+  double start_time = 0;    // of the hook, seconds since 1970
+  bool resume = false;      // resume=True, or a checkpoint state was found
   // Of a run that is continued: the last step of each mode, by its name.
   std::map<std::string, std::int64_t> mode_steps = {};
   bool in_sagemaker = false;  // no end marker
