@@ -1,6 +1,7 @@
 """Files of a trial without a trial around them: readers, names, places."""
 
 import json
+import os
 
 import numpy
 import pytest
@@ -113,11 +114,15 @@ def test_an_index_leads_to_its_values(files):
     assert reader.list_event_files(start_after_key=event_file(files) + "x") == []
 
 
-def test_s3_is_refused_with_a_word():
+def test_a_bucket_without_keys_to_it_is_told(monkeypatch, tmp_path):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     reader = S3IndexReader("s3://bucket/some/run")
     assert (reader.bucket_name, reader.prefix_name) == ("bucket", "some/run")
     for ask in (reader.list_index_files, reader.list_event_files):
-        with pytest.raises(SMDebugNotImplementedError, match="s3://bucket/some/run"):
+        with pytest.raises(SMDebugError, match="no AWS credentials"):
             ask()
 
 
