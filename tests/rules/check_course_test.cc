@@ -243,6 +243,10 @@ TEST(ClassImbalance, CountsBinaryLabelsByTheirMean) {
                  {Column::kMax, 1},
                  {Column::kUnits, c.units}});
     EXPECT_EQ(ask(kCheckClassImbalance, run).size(), c.verdicts) << c.what;
+    run.record.layer_classes = {"conv2d", "linear"};
+    EXPECT_EQ(ask(kCheckClassImbalance, run).size(), c.verdicts) << c.what;
+    run.record.layer_classes = {"conv2d", "relu"};
+    EXPECT_EQ(ask(kCheckClassImbalance, run).size(), 0U) << c.what << ", of pixels";
   }
 }
 

@@ -23,6 +23,11 @@ TEST(TrivialLoss, IsThatOfAConstantAnswer) {
     sums.of_loss(Role::kLabels, "crossentropyloss", {{Column::kCount, 20}}).label_counts = {50, 50};
     EXPECT_NEAR(trivial_loss(sums.record).value(), summed * std::log(2.0), 1e-9) << first;
   }
+  MadeRun sure(10);
+  sure.add("loss", {.role = Role::kLoss, .loss_class = "crossentropyloss"},
+           [](std::size_t i) { return Columns{{Column::kMean, i == 0 ? 14.0 : 2.0}}; });
+  sure.of_loss(Role::kLabels, "crossentropyloss", {{Column::kCount, 20}}).label_counts = {50, 50};
+  EXPECT_NEAR(trivial_loss(sure.record).value(), std::log(2.0), 1e-9) << "it is over at once";
   classes.record.histories.back().label_counts = {100, 0};
   EXPECT_EQ(trivial_loss(classes.record), 0.0);
 

@@ -38,7 +38,8 @@ std::optional<double> variance(const RunRecord& run, const History& labels) {
 }
 
 // How many samples the loss is a sum over: 1 for a mean. Nothing in a trial says which it is, but a sum begins at about
-// as many times the loss of a guess as there are samples in a step.
+// as many times the loss of a guess as there are samples in a step, or below; and does not fall at once, as the loss of
+// a model does that begins sure of wrong answers.
 double samples_summed(const RunRecord& run, const History& labels, double guess) {
   constexpr double kLeastSamples = 8;
   std::vector<double> counts;
@@ -47,8 +48,10 @@ double samples_summed(const RunRecord& run, const History& labels, double guess)
   const Series losses = run.losses(run.training_mode());
   if (counts.empty() || losses.empty()) return 1;
   const double samples = median(std::move(counts));
-  const double times = losses.values.front() / (samples * guess);
-  return samples >= kLeastSamples && times > 0.5 && times < 2 ? samples : 1;
+  const double first = losses.values.front();
+  const double times = first / (samples * guess);
+  const bool falls_at_once = losses.values[std::min<std::size_t>(3, losses.size() - 1)] < 0.6 * first;
+  return samples >= kLeastSamples && times > 0.4 && times < 1.3 && !falls_at_once ? samples : 1;
 }
 
 bool is_mean_square(std::string_view loss_class) {
