@@ -429,17 +429,17 @@ def _():
     fit(model, images(80, noise=6.0), torch.optim.Adam(model.parameters(), 1e-3), steps=400, held_out=held_out)
 
 
-@training("rate so high that the model is back at guessing", "LearningRateSanity")
+@training("rate so high that it gets nowhere", "LearningRateSanity", "OscillatingLoss")
 def _():
     points, labels = images(2000, noise=2.0)
     model = dense(144, 64, 64, 4)
     fit(model, (points, labels), torch.optim.Adam(model.parameters(), 0.3), steps=250)
 
 
-@training("one sample in a hundred is a one", "ClassImbalance")
+@training("one sample in forty is a one", "ClassImbalance")
 def _():
     points, labels = images(6000, classes=2, noise=3.0)
-    kept = (labels == 0) | (torch.rand(6000) < 0.01)
+    kept = (labels == 0) | (torch.rand(6000) < 0.025)
     model = dense(144, 32, 1)
     answers = labels[kept].float()[:, None]
     fit(model, (points[kept], answers), torch.optim.Adam(model.parameters(), 1e-3), nn.BCEWithLogitsLoss(), batch=64)

@@ -96,7 +96,9 @@ void look(const RunRecord& run, Judgement& judgement) {
   const auto is_high = [](double ratio) { return ratio > kHigh; };
   const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, is_high));
   const bool is_ruinous = std::ranges::any_of(ratios, [](double ratio) { return ratio > kRuinous; });
-  if ((high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous) && has_loss_suffered(run)) {
+  const bool is_large = high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous;
+  // A step that throws the weights away may leave a model that comes back to guessing, below where it began.
+  if ((is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run))) {
     const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
     judgement.add(
         {.severity = Severity::kError,

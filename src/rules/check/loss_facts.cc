@@ -75,18 +75,29 @@ bool is_loss_falling(const RunRecord& run) {
   return fall > std::max(4 * windows.noise, 0.02 * std::fabs(windows.means.front()));
 }
 
+namespace {
+
+// The last tenth.
+std::vector<double> last_losses(const Series& losses) {
+  const std::size_t window = std::max<std::size_t>(1, losses.size() / 10);
+  return {losses.values.end() - static_cast<std::ptrdiff_t>(window), losses.values.end()};
+}
+
+}  // namespace
+
 bool has_loss_suffered(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   if (losses.size() < 2) return false;
-  const std::size_t window = std::max<std::size_t>(1, losses.size() / 10);
   const double first = losses.values.front();
-  const std::vector<double> last(losses.values.end() - static_cast<std::ptrdiff_t>(window), losses.values.end());
+  const std::vector<double> last = last_losses(losses);
   if (std::ranges::any_of(last, [](double value) { return !std::isfinite(value); })) return true;
-  const double level = median(last);
-  if (level >= first - 0.02 * std::fabs(first)) return true;
-  // What broke the model at once may let it come back to guessing, which is where many losses begin or end above.
+  return median(last) >= first - 0.02 * std::fabs(first);
+}
+
+bool is_loss_of_a_guess(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
   const std::optional<double> trivial = trivial_loss(run);
-  return trivial && level > 0.97 * *trivial;
+  return losses.size() >= 2 && trivial && median(last_losses(losses)) > 0.97 * *trivial;
 }
 
 std::optional<double> trivial_loss(const RunRecord& run) {

@@ -14,8 +14,10 @@ namespace tornasole::rules {
 WindowMeans loss_windows(const RunRecord& run, const Series& losses, std::size_t count, std::size_t least);
 // Whether it falls by more than its noise.
 bool is_loss_falling(const RunRecord& run);
-// Whether it is no better at the end than at the start, or than a constant answer, or broke.
+// Whether it is no better at the end than at the start, or broke.
 bool has_loss_suffered(const RunRecord& run);
+// Whether it is no better at the end than a constant answer, as far as that is known.
+bool is_loss_of_a_guess(const RunRecord& run);
 // What the best constant prediction would cost: the entropy of the labels, their variance. Nothing where the loss is
 // another one, or the labels were not saved.
 std::optional<double> trivial_loss(const RunRecord& run);
