@@ -16,32 +16,12 @@ from typing import Any, Callable, List, Optional
 
 import tensorflow as tf
 
-from tornasole import ReductionConfig, SaveConfig
 from tornasole.modes import ModeKeys
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.fixed_presets import make_preset_hook
 
 _v1 = tf.compat.v1
 _MODES = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}  # methods of estimators
-_STATISTICS = ("weights", "biases", "gradients")  # of the preset standard
-_REDUCTIONS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
-
-
-def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
-    """A hook configured by a preset: losses in every step, and besides them what the preset says."""
-    every, now_and_then = SaveConfig(save_interval=1), SaveConfig(save_interval=100, save_steps=list(range(10)))
-    is_full, is_standard = name == "full", name == "standard"
-    hook = hook_class(
-        out_dir=out_dir,
-        save_config=now_and_then if is_full else every,
-        save_all=is_full,
-        include_collections=list(_STATISTICS) if is_standard else None,
-    )
-    hook.get_collection("losses").save_config = every
-    if is_standard:
-        for collection in map(hook.get_collection, _STATISTICS):
-            collection.save_config = now_and_then
-            collection.reduction_config = ReductionConfig(**_REDUCTIONS)
-    return hook
 
 
 class SessionPart(_v1.train.SessionRunHook):
