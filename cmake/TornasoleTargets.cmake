@@ -23,7 +23,6 @@ function(tornasole_test name)
   list(TRANSFORM folders PREPEND tornasole_)
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_definitions(${name} PRIVATE TORNASOLE_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${folders} tornasole_flags ${arg_PRIVATE_LINKS} GTest::gtest GTest::gmock GTest::gtest_main
     tornasole::dep_fmt)
   add_test(NAME ${name} COMMAND ${name})

@@ -264,6 +264,10 @@ class HookState {
   Work make_work_locked(NameInfo& info, const plan::CollectionBits& due, const TensorView& tensor);
   void watch_locked(NameInfo& info, const TensorView& tensor);
   void record_locked(NameInfo& info, const TensorView& tensor);
+  const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
+  SummaryOrder summary_locked(NameInfo& info, const plan::SaveOrder& order, const TensorView& tensor);
+
+  // hook_queue.cc
   void write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void note_non_finite_locked(const Work& work, const reduce::Reduced& reduced);
   void write_raw(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
@@ -284,8 +288,6 @@ class HookState {
   void lose_unqueued_locked(std::uint64_t serial, const SummaryOrder& summary, const std::string& name,
                             std::uint64_t bytes);
   JobQueue::WaitLimits wait_limits_locked(std::uint64_t serial) const;
-  const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
-  SummaryOrder summary_locked(NameInfo& info, const plan::SaveOrder& order, const TensorView& tensor);
 
   // hook_derived.cc
   bool keeps_before(Mode mode, std::int64_t next_due, std::int64_t mode_step) const noexcept;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "capture/run_world.h"
+#include "support/tests_dir.h"
 
 namespace tornasole::capture {
 namespace {
@@ -29,7 +30,7 @@ void set_modified(const std::string& path, std::int64_t seconds) {
   const timespec times[2] = {{.tv_sec = seconds, .tv_nsec = 0}, {.tv_sec = seconds, .tv_nsec = 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
 }
-std::string golden(const std::string& path) { return std::string(TORNASOLE_TESTS_DIR) + "/golden/smdebug/" + path; }
+std::string golden(const std::string& path) { return tests_dir() + "/golden/smdebug/" + path; }
 
 std::vector<format::CheckpointRecord> records_of(const std::string& directory) {
   bool was_cut = false;

@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "capture/run_world.h"
 #include "format/index.h"
+#include "support/tests_dir.h"
 
 namespace tornasole::capture {
 namespace {
@@ -482,7 +483,7 @@ TEST_P(OnEachStore, ARunThatWasPresumedDeadNoticesItsSuccessor) {
 // ---- runs written by the original debugger
 
 void copy_golden(const std::string& name, const World& world) {
-  std::filesystem::copy(std::string(TORNASOLE_TESTS_DIR) + "/golden/smdebug/" + name + "/trial", world.root(),
+  std::filesystem::copy(tests_dir() + "/golden/smdebug/" + name + "/trial", world.root(),
                         std::filesystem::copy_options::recursive);
 }
 

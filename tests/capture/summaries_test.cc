@@ -16,6 +16,7 @@
 #include "store/local/local_store.h"
 #include "store/memory/memory_store.h"
 #include "support/faulty_store.h"
+#include "support/tests_dir.h"
 #include "tensorboard/summary_decode.h"
 #include "tensorboard/summary_file.h"
 
@@ -111,7 +112,7 @@ HookOptions quiet(std::string tensorboard_dir = {}) {
 class Goldens : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Goldens, TheSameValuesGiveTheSameSummaries) {
-  const std::string root = fmt::format("{}/golden/smdebug/{}/trial", TORNASOLE_TESTS_DIR, GetParam());
+  const std::string root = fmt::format("{}/golden/smdebug/{}/trial", tests_dir(), GetParam());
   auto golden = store::open_local_store(root, {.read_only = true});
   ASSERT_TRUE(golden.ok());
   const auto text = (*golden)->read_all(format::collections_path("worker_0"), kReadLimit);

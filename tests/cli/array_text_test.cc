@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "cli/decimal_digits.h"
+#include "support/tests_dir.h"
 
 namespace tornasole::cli {
 namespace {
@@ -32,7 +33,7 @@ std::string bytes_of(const std::string& hex) {
 // TORNASOLE_NUMPY_ARRAYS names another file of the same form: numpy_arrays_golden.py --count 20000 --output ...
 std::string golden_path() {
   const char* other = std::getenv("TORNASOLE_NUMPY_ARRAYS");
-  return other != nullptr ? other : TORNASOLE_TESTS_DIR "/cli/golden/numpy_arrays.jsonl";
+  return other != nullptr ? std::string(other) : tests_dir() + "/cli/golden/numpy_arrays.jsonl";
 }
 
 TEST(ArrayText, IsWhatNumPyPrints) {

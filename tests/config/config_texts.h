@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "config/environment.h"
+#include "support/tests_dir.h"
 
 namespace tornasole::config {
 
@@ -32,7 +33,7 @@ inline std::string with_collection(const std::string& members) {
          members + "}}]}";
 }
 inline std::string example(const std::string& name) {
-  std::ifstream file(std::string(TORNASOLE_TESTS_DIR) + "/config/examples/" + name + ".json");
+  std::ifstream file(tests_dir() + "/config/examples/" + name + ".json");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

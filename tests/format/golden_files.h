@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "support/tests_dir.h"
+
 namespace tornasole::format {
 
-inline std::filesystem::path golden_root() { return std::filesystem::path(TORNASOLE_TESTS_DIR) / "golden" / "smdebug"; }
+inline std::filesystem::path golden_root() { return std::filesystem::path(tests_dir()) / "golden" / "smdebug"; }
 
 inline std::string read_whole(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);

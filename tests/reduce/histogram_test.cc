@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "reduce/any_tensor.h"
+#include "support/tests_dir.h"
 
 namespace tornasole::reduce {
 namespace {
@@ -20,9 +21,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-std::string golden(const std::string& name) {
-  return std::string(TORNASOLE_TESTS_DIR) + "/golden/smdebug/tensorboard_numpy/" + name;
-}
+std::string golden(const std::string& name) { return tests_dir() + "/golden/smdebug/tensorboard_numpy/" + name; }
 Json read_json(const std::string& name) {
   std::ifstream file(golden(name));
   std::stringstream text;

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "rules/rule_world.h"
+#include "support/tests_dir.h"
 
 namespace tornasole::rules {
 namespace {
@@ -111,9 +112,7 @@ TEST(TreeDepth, ByFollowingTheBranches) {
 
 class Golden : public testing::Test {
  protected:
-  static std::string path(const std::string& name) {
-    return std::string(TORNASOLE_TESTS_DIR) + "/golden/smdebug/" + name + "/trial";
-  }
+  static std::string path(const std::string& name) { return tests_dir() + "/golden/smdebug/" + name + "/trial"; }
   RuleOutcome run(const std::string& rule, const Parameters& parameters = {},
                   const std::string& name = "xgboost_full") {
     auto trial = Trial::open({.path = path(name), .timeout_s = 0});

@@ -1,4 +1,5 @@
 #include "tensorboard/summary_event.h"
+#include "support/tests_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -29,9 +30,9 @@ Result<SummaryValue> only_value(const Bytes& payload) {
 TEST(SummaryEvent, AScalarHasTheBytesOfTheReference) {
   Bytes record;
   append_record(encode_scalar({1700000000.5, 2}, "loss", 0.0F), &record);
-  std::ifstream file(TORNASOLE_TESTS_DIR
-                     "/golden/smdebug/tensorboard_numpy/trial/tensorboard/EVAL/000000000002_4242_trainer-host.tfevents",
-                     std::ios::binary);
+  std::ifstream file(
+      tests_dir() + "/golden/smdebug/tensorboard_numpy/trial/tensorboard/EVAL/000000000002_4242_trainer-host.tfevents",
+      std::ios::binary);
   std::ostringstream golden;
   golden << file.rdbuf();
   EXPECT_EQ(record, golden.str());

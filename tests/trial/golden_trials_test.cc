@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "golden_hash.h"
+#include "support/tests_dir.h"
 #include "tornasole/trial.h"
 
 namespace tornasole::trial {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kFixtures = 45;
 
-fs::path golden_root() { return fs::path(TORNASOLE_TESTS_DIR) / "golden" / "smdebug"; }
+fs::path golden_root() { return fs::path(tests_dir()) / "golden" / "smdebug"; }
 
 std::vector<fs::path> fixtures() {
   std::vector<fs::path> found;

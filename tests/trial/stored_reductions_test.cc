@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reduce/reduce.h"
+#include "support/tests_dir.h"
 #include "tornasole/trial.h"
 
 namespace tornasole {
@@ -19,9 +20,8 @@ struct Compared {
 // Every stored reduction whose tensor was saved too.
 Compared compare(const std::string& fixture) {
   Compared compared;
-  const auto trial = Trial::open({.path = std::string(TORNASOLE_TESTS_DIR) + "/golden/smdebug/" + fixture + "/trial",
-                                  .on_damage = OnDamage::kFail,
-                                  .end_delay_s = 0});
+  const auto trial = Trial::open(
+      {.path = tests_dir() + "/golden/smdebug/" + fixture + "/trial", .on_damage = OnDamage::kFail, .end_delay_s = 0});
   EXPECT_TRUE(trial.ok());
   if (!trial.ok()) return compared;
   const auto names = trial->tensor_names();

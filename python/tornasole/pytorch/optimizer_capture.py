@@ -208,7 +208,7 @@ class OptimizerCapture:
         hook = self._hook()
         try:
             if hook is not None and not hook._is_passive() and hook._is_step_due() and hook._wants_optimizers():
-                hook._engine_hook.save_scalar("grad_norm", float(norm))
+                hook._use_number(norm, functools.partial(hook._engine_hook.save_scalar, "grad_norm"))
         except Exception as error:
             hook._note_failure("the norm of the gradients", error)
 

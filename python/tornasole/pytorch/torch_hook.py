@@ -14,7 +14,7 @@ A step begins with each forward pass of a registered root module, and ends with 
 """
 
 import weakref
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
@@ -28,7 +28,7 @@ from tornasole.exceptions import SMDebugError
 from tornasole.modes import ModeKeys
 from tornasole.pytorch.callback_methods import CallbackMethods, ReplacedCallbacks
 from tornasole.pytorch.host_copies import HostCopies
-from tornasole.pytorch.host_tensors import is_in_transform
+from tornasole.pytorch.host_tensors import is_in_transform, is_unmade
 from tornasole.pytorch.model_capture import Attached, ModelCapture
 from tornasole.pytorch.model_description import describe
 from tornasole.pytorch.model_graph import graph_def_of
@@ -184,7 +184,7 @@ class Hook(CallbackMethods, BaseHook):
         )
         try:
             self._engine_hook.save_output(tensor_name, tensor_value)
-        except TypeError as error:
+        except Exception as error:
             self._rescue(self._engine_hook.save_output, tensor_name, tensor_value, error)
 
     def report(self) -> Dict[str, Any]:
@@ -302,8 +302,20 @@ class Hook(CallbackMethods, BaseHook):
         return _MODE_NUMBERS[mode]
 
     def _loss_seen(self, value: torch.Tensor) -> None:
-        if self._watcher is not None:
-            self._watcher.loss(value)
+        if self._watcher is None or value.numel() != 1 or is_in_transform(value) or is_unmade(value):
+            return
+        try:
+            self._use_number(value, self._watcher.loss)
+        except Exception as error:
+            self._note_failure("the value of the loss", error)
+
+    def _use_number(self, value: Any, use: Callable[[float], None]) -> None:
+        """Calls ``use`` with a number: now, or once it has come if it is a tensor of another device. The training does
+        not wait for it."""
+        if isinstance(value, torch.Tensor) and not value.is_cpu:
+            self._copies.save(lambda _, host: use(host.item()), "", value)
+        else:
+            use(value.item() if isinstance(value, torch.Tensor) else float(value))
 
     def _loss_function_called(self, name: str, inputs: Tuple[Any, ...]) -> None:
         """A loss that is a function is about to be computed. What it is given is saved for presets alone: neither
@@ -345,7 +357,7 @@ class Hook(CallbackMethods, BaseHook):
     def _save_or_rescue(self, name: str, tensor: torch.Tensor) -> None:
         try:
             self._engine_hook.save(name, tensor)
-        except TypeError as error:
+        except Exception as error:
             self._rescue(self._engine_hook.save, name, tensor, error)
 
     def _is_step_due(self) -> bool:

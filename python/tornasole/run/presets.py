@@ -100,12 +100,10 @@ class StandardPreset:
         for name in _BUDGETED:
             self._hook.get_collection(name).save_config = schedule
 
-    def loss(self, value) -> None:
+    def loss(self, value: float) -> None:
         """The value of a loss in this step."""
-        if self._event_step is None and value.numel() == 1:
-            number = value.item()
-            if not math.isfinite(number):
-                self._event(f"the loss is {number}")
+        if self._event_step is None and not math.isfinite(value):
+            self._event(f"the loss is {value}")
 
     def before_optimizer_step(self, gradients) -> None:
         """The gradients an optimizer is about to use: (name, tensor) each."""

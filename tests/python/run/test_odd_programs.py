@@ -84,3 +84,27 @@ def test_who_configured_nothing_is_warned_of_nothing(run_program):
     ran = run_program(NET + "".join(map(loop.format, losses)), under=["--out", "out"])
     assert ran.returncode == 0, ran.stderr
     assert "WARNING" not in ran.stderr
+
+
+PER_SAMPLE = """
+def loss_of(weights, x, y):
+    return F.cross_entropy(torch.func.functional_call(net, weights, (x[None],)), y[None])
+for step in range(6):
+    optimizer.zero_grad()
+    weights = {name: weight.detach() for name, weight in net.named_parameters()}
+    torch.func.vmap(torch.func.grad(loss_of), in_dims=(None, 0, 0))(weights, inputs, labels)
+    F.cross_entropy(net(inputs), labels).backward()
+    optimizer.step()
+    F.mse_loss(torch.zeros(3, device="meta"), torch.ones(3, device="meta"))
+print(sum(p.double().sum().item() for p in net.parameters()))
+"""
+
+
+def test_losses_without_a_value_of_their_own_stop_nothing(run_program, tmp_path):
+    plain = run_program(NET + PER_SAMPLE)
+    ran = run_program(NET + PER_SAMPLE, under=["--out", "out"])
+    assert (ran.returncode, ran.stdout) == (0, plain.stdout), ran.stderr
+    assert "torch.func" in ran.stderr, "what is left out is told"
+    trial = TrialDump(tmp_path / "out")
+    saved = [step for step, _, _ in trial.modes() if "cross_entropy_output_0" in trial.names_at(step)]
+    assert len(saved) == 6, "the losses that have a value are saved"

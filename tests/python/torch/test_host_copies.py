@@ -2,6 +2,7 @@
 
 import torch
 
+import tornasole.pytorch as ts
 from tornasole.pytorch.host_copies import HostCopies
 
 
@@ -60,3 +61,23 @@ def test_what_is_here_already_is_saved_at_once():
     saved = []
     HostCopies().save(lambda name, value: saved.append(value.tolist()), "x", torch.eye(2).to_sparse())
     assert saved == [[[1.0, 0.0], [0.0, 1.0]]]
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor that says it is of another device."""
+
+    is_cpu = False
+
+
+def test_a_number_of_another_device_is_used_once_it_has_come(tmp_path):
+    hook = ts.Hook(str(tmp_path / "run"))
+    device, used = Device(), []
+    hook._copies = HostCopies(device.start)
+    hook._use_number(torch.tensor(5).as_subclass(Elsewhere), used.append)
+    assert used == [] and device.waited == [], "nobody waited for it"
+    hook._use_number(torch.tensor(6.5), used.append)
+    hook._use_number(7, used.append)
+    assert used == [6.5, 7.0], "what is here is used at once"
+    hook._begin_step()
+    assert used == [6.5, 7.0, 5], "before the next step begins it has come"
+    hook.close()
