@@ -5,6 +5,8 @@ from typing import Any, Callable, Iterator
 import torch
 
 _MAX_DEPTH = 32
+# None before PyTorch 2.0.
+_is_wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", None) or (lambda _: False)
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
@@ -55,8 +57,7 @@ def is_unmade(tensor: torch.Tensor) -> bool:
 
 def is_in_transform(tensor: torch.Tensor) -> bool:
     """Whether it stands for values inside ``torch.func.vmap``, ``grad`` and the like, where it has none of its own."""
-    functorch = getattr(torch._C, "_functorch", None)
-    return hasattr(functorch, "is_functorch_wrapped_tensor") and functorch.is_functorch_wrapped_tensor(tensor)
+    return _is_wrapped(tensor)
 
 
 Save = Callable[[str, Any], None]

@@ -28,7 +28,7 @@ from tornasole.exceptions import SMDebugError
 from tornasole.modes import ModeKeys
 from tornasole.pytorch.callback_methods import CallbackMethods, ReplacedCallbacks
 from tornasole.pytorch.host_copies import HostCopies
-from tornasole.pytorch.host_tensors import is_in_transform, is_unmade
+from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.pytorch.model_capture import Attached, ModelCapture
 from tornasole.pytorch.model_description import describe
 from tornasole.pytorch.model_graph import graph_def_of
@@ -302,7 +302,7 @@ class Hook(CallbackMethods, BaseHook):
         return _MODE_NUMBERS[mode]
 
     def _loss_seen(self, value: torch.Tensor) -> None:
-        if self._watcher is None or value.numel() != 1 or is_in_transform(value) or is_unmade(value):
+        if self._watcher is None or value.numel() != 1 or value.is_meta or is_in_transform(value):
             return
         try:
             self._use_number(value, self._watcher.loss)
