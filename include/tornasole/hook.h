@@ -359,6 +359,10 @@ class TORNASOLE_EXPORT Hook {
   std::optional<Error> first_error() const;
   // Who this process is, if that was not known when the hook was opened. kInvalid once something was written.
   Status set_worker(std::int64_t rank, std::int64_t world_size);
+  // In a forked child, where a hook does nothing: lets it go on, if its parent had written nothing yet, on a disk and
+  // as the only worker. Of several processes that do so the first to write wins the directory; the others write
+  // nothing. False: it still does nothing. Called before any other member, on the only thread of the child.
+  bool go_on_in_child();
   const std::string& out_dir() const noexcept;
   const std::string& worker() const noexcept;
   CaptureReport report() const;

@@ -245,6 +245,7 @@ void bind_state(nb::class_<PythonHook>& hook) {
       .def_prop_ro("stop_requested", [](PythonHook& self) { return self.hook().stop_requested(); })
       .def("set_worker",
            [](PythonHook& self, std::int64_t rank, std::int64_t size) { check(self.hook().set_worker(rank, size)); })
+      .def("go_on_in_child", [](PythonHook& self) { return self.hook().go_on_in_child(); })
       .def("options", [](PythonHook& self) { return to_python(self.hook().options()); })
       .def("report", [](PythonHook& self) { return report_dict(self.hook().report()); });
 }

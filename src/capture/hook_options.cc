@@ -164,4 +164,6 @@ std::int64_t Hook::training_run() const noexcept { return state_->training_run()
 std::optional<Error> Hook::first_error() const { return state_->first_error(); }
 Status Hook::set_worker(std::int64_t rank, std::int64_t world_size) { return state_->set_worker(rank, world_size); }
 
+bool Hook::go_on_in_child() { return state_->go_on_in_child(); }
+
 }  // namespace tornasole

@@ -275,6 +275,8 @@ std::int64_t HookState::last_saved_step() noexcept {
 
 Status HookState::close(const Ending& ending) noexcept {
   if (is_inert() || is_closed_.exchange(true)) return {};
+  // The run is the parent's, or another child's, as long as this one has not written.
+  if (is_inherited_ && !writer_->has_started()) return {};
   CloseJob job{.is_failed = ending.is_failed, .is_superseded = ending.is_superseded};
   // Each part is tried whatever became of the one before: a step that cannot be ended must not keep the run open.
   try {
@@ -307,6 +309,22 @@ Status HookState::close(const Ending& ending) noexcept {
   } catch (...) {
     return Error{};  // there was one, and there is no memory to say which
   }
+}
+
+bool HookState::go_on_in_child() {
+  // Only a claim tells children apart, and there is one where a lone worker writes to a disk.
+  if (!is_inert() || !is_untouched_ || !writer_->store().capabilities().can_claim) return false;
+  const RunIdentity identity = make_identity();
+  if (identity.writer_count != 1) return false;
+  is_untouched_ = false;
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<store::Store> store = writer_->release_store();
+  retired_ = std::move(writer_);
+  writer_ = std::make_shared<Writer>(config_, std::move(store), clock_, identity, health_);
+  is_inherited_ = true;
+  is_inert_ = false;
+  register_hook(this);
+  return true;
 }
 
 // What the writer did not get to is lost, and counted so.
@@ -347,6 +365,9 @@ void HookState::flush_for_signal(int signal_number, double seconds) noexcept {
 
 void HookState::become_inert() noexcept {
   is_inert_ = true;
+  // Locks that another thread of the parent holds are held for ever.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  is_untouched_ = lock.owns_lock() && !is_closed_ && writer_ && writer_->is_untouched();
   // The thread does not exist here, and joining, detaching or waking it would fail: the child keeps the memory for
   // ever, so that nothing of it is ever destroyed.
   [[maybe_unused]] auto* kept = new std::shared_ptr<Writer>(writer_);

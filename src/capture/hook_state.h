@@ -127,6 +127,8 @@ class HookState {
   void flush_for_signal(int signal_number, double seconds) noexcept;
   // In a forked child: every later call does nothing.
   void become_inert() noexcept;
+  // See Hook::go_on_in_child.
+  bool go_on_in_child();
   bool is_inert() const noexcept { return is_inert_.load(std::memory_order_relaxed); }
 
   Mode mode() noexcept;
@@ -330,6 +332,9 @@ class HookState {
   StepListeners listeners_;  // thread of the steps only
 
   std::atomic<bool> is_inert_ = false;
+  // In a forked child: nothing was written before the fork, so that it could go on; and it does.
+  bool is_untouched_ = false;
+  std::atomic<bool> is_inherited_ = false;
   std::atomic<bool> is_closed_ = false;
   std::atomic<bool> is_late_call_reported_ = false;
   std::shared_ptr<Writer> writer_;             // null in a dry run; shared with its thread, see writer.h

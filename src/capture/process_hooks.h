@@ -2,7 +2,8 @@
 
 // The hooks of this process: the one thing that has to be global, because fork, exit and signals are.
 //
-//   fork    in the child every hook becomes inert, so that nothing inherited is flushed or waited for
+//   fork    in the child every hook becomes inert, so that nothing inherited is flushed or waited for; one that has
+//           written nothing can be told to go on there
 //   exit    hooks that are still open are closed
 //   signals SIGTERM, SIGHUP, SIGINT, if a hook asks for it: finished steps are published, then the handler that was
 //           there before gets the signal

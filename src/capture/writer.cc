@@ -62,6 +62,11 @@ bool Writer::has_started() {
   return pushed_ > 0;
 }
 
+bool Writer::is_untouched() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && pushed_ == 0;
+}
+
 bool Writer::accepts_step() noexcept {
   if (is_refused_.load(std::memory_order_relaxed)) return false;
   std::int64_t until = off_until_ns_.load(std::memory_order_relaxed);

@@ -53,6 +53,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   bool is_off() const noexcept { return off_until_ns_.load(std::memory_order_relaxed) != 0; }
   // Whether anything was pushed: before that it has no thread and has touched no file.
   bool has_started();
+  // In a forked child: the same, false also if that cannot be told there.
+  bool is_untouched() noexcept;
   // For another writer to take over, while this one has not started.
   std::unique_ptr<store::Store> release_store() noexcept { return std::move(store_); }
   bool is_stop_requested() const noexcept { return is_stop_requested_.load(std::memory_order_relaxed); }

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from tornasole import _engine
+from tornasole.core.access_layer.whole_files import read_whole, write_whole
 from tornasole.core.collection import Collection
 from tornasole.core.edits import edits
 from tornasole.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
@@ -98,19 +99,13 @@ class CollectionManager:
 
     def export(self, out_dir: str, filename: str | None = None) -> None:
         """Writes ``<out_dir>/collections/000000000/<filename>``; with one argument, the older spelling, that file."""
-        path = out_dir
-        if filename is not None:
-            directory = os.path.join(out_dir, "collections", "000000000")
-            os.makedirs(directory, exist_ok=True)
-            path = os.path.join(directory, filename)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_json_dict(), file)
+        path = out_dir if filename is None else os.path.join(out_dir, "collections", "000000000", filename)
+        write_whole(path, json.dumps(self.to_json_dict()).encode())
 
     @classmethod
     def load(cls, filename: str, collection_class: type[Collection] = Collection):
         """From a collections file."""
-        with open(filename, encoding="utf-8") as file:
-            return cls.load_from_string(file.read(), collection_class)
+        return cls.load_from_string(read_whole(filename).decode(), collection_class)
 
     @classmethod
     def load_from_string(cls, s: str, collection_class: type[Collection] = Collection):

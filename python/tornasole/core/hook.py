@@ -48,7 +48,8 @@ class BaseHook:
     to look for: of the whole run so far, told once the answer has lasted.
 
     A new hook is the one that ``get_hook()`` returns. It belongs to the process that built it: in a forked child it
-    does nothing, and a pickled or copied hook is an empty object.
+    does nothing, and a pickled or copied hook is an empty object. Except that in processes which ``multiprocessing``
+    forks before anything was written it goes on: the first of them to write, or their parent, wins the directory.
     """
 
     _framework = "cpp"
@@ -237,6 +238,10 @@ class BaseHook:
             if report["dropped_steps"] or time.monotonic() > until:
                 return
             time.sleep(0.001)
+
+    def _go_on_in_child(self) -> bool:
+        """In a forked child: captures there, if nothing was written before the fork. Rules stay with the parent."""
+        return self._engine_hook is not None and self._rules is None and self._engine_hook.go_on_in_child()
 
     def _close_engine(self) -> None:
         """Ends the run. Whatever is called afterwards is ignored."""

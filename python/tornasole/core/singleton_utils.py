@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import functools
+import multiprocessing.process
+import multiprocessing.util
 import sys
 import weakref
 from typing import Any
@@ -12,6 +14,8 @@ from tornasole import _engine
 from tornasole.core.guard import guarded
 from tornasole.core.logger import get_logger
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
+
+_LOADERS = "torch.utils.data."
 
 _current: Any = None
 _open_hooks: weakref.WeakSet = weakref.WeakSet()
@@ -76,6 +80,7 @@ def set_hook(custom_hook) -> None:
     _current = custom_hook
     if not _open_hooks:
         atexit.register(_close_open_hooks)
+        multiprocessing.util.register_after_fork(_open_hooks, _enter_child)
     _open_hooks.add(custom_hook)
 
 
@@ -85,9 +90,23 @@ def del_hook() -> None:
     _current = None
 
 
+def _enter_child(hooks: weakref.WeakSet) -> None:
+    """In a process that ``multiprocessing`` made by a fork: hooks that have written nothing go on there.
+
+    Processes that load data never train, and are left out. Such a process ends without the handlers of an exit.
+    """
+    target = getattr(multiprocessing.process.current_process(), "_target", None)
+    if (getattr(target, "__module__", None) or "").startswith(_LOADERS):
+        return
+    if any([hook._go_on_in_child() for hook in list(hooks)]):
+        multiprocessing.util.Finalize(None, _close_open_hooks, exitpriority=0)
+
+
 def _close_open_hooks() -> None:
     """At exit: every hook that is still open is closed, as failed if an exception ended the program."""
     error = None if hasattr(sys, "ps1") or "IPython" in sys.modules else getattr(sys, "last_value", None)
+    if error is None and isinstance(sys.exc_info()[1], Exception):  # that ends a process of multiprocessing
+        error = sys.exc_info()[1]
     for hook in list(_open_hooks):
         if error is not None and hook._engine_hook is not None:
             hook._engine_hook.fail(f"{type(error).__name__}: {error}")

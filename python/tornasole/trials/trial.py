@@ -10,6 +10,7 @@ from typing import Any
 from tornasole import _engine
 from tornasole.core.query_arguments import checked_range_steps, flat_patterns, mode_number, step_number
 from tornasole.core.tensor import StepState, Tensor
+from tornasole.core.utils import is_s3
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ModeKeys
 from tornasole.trials.live_collections import LiveCollections
@@ -78,7 +79,9 @@ class Trial:
         )
         self.name: str = self._engine.name
         self.path: str = self._engine.path
-        self._path_as_given = os.path.expanduser(os.fspath(path).strip())
+        given = os.fspath(path).strip()
+        on_s3, _, prefix = is_s3(given)
+        self._root_of_names = prefix if on_s3 else os.path.expanduser(given)
         self._collections = LiveCollections(self._engine)
         self._damage_told = 0
         self._tell_damage()
@@ -133,10 +136,10 @@ class Trial:
 
     @property
     def last_index_token(self) -> str | None:
-        """The index file from which on new ones are looked for, below the path as it was given; None before the first
-        complete step."""
+        """The index file from which on new ones are looked for, below the path as it was given, on S3 below its prefix;
+        None before the first complete step."""
         token = self._engine.last_index_token
-        return os.path.join(self._path_as_given, token) if token else None
+        return os.path.join(self._root_of_names, token) if token else None
 
     @property
     def run_status(self) -> tuple[str, str]:

@@ -137,3 +137,53 @@ def test_reduction_names_and_numbers():
     assert name == "smdebug/reductions/abs_max/dense/w"
     assert reverse_reduction_tensor_name(name) == ("dense/w", "max", True)
     assert get_numpy_reduction("max", numpy.array([1.0, -5.0]), abs=True) == 5.0
+
+
+@pytest.mark.parametrize("texts, truth", [("1 t True YES on y", True), ("0 f False NO off n", False)])
+def test_truth_values_of_a_command_line(texts, truth):
+    import argparse
+
+    from smdebug.profiler.utils import str2bool
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu", type=str2bool, default=not truth)
+    for text in texts.split():
+        assert parser.parse_args(["--gpu", text]).gpu is truth
+    assert str2bool(truth) is truth
+    with pytest.raises(ValueError, match="'perhaps' is no truth value"):
+        str2bool("perhaps")
+
+
+def test_a_script_that_asks_about_profiling():
+    from smdebug.core.utils import FRAMEWORK
+    from smdebug.profiler.profiler_config_parser import (
+        MetricsCategory,
+        get_profiler_config_parser,
+        reset_profiler_config_parser,
+    )
+    from smdebug.profiler.profiler_constants import CONVERT_TO_MICROSECS, DEFAULT_PREFIX
+
+    parser = get_profiler_config_parser(FRAMEWORK.PYTORCH)
+    assert parser is get_profiler_config_parser(FRAMEWORK.PYTORCH) and parser.framework is FRAMEWORK.PYTORCH
+    parser.load_config()
+    assert parser.profiling_enabled is False and parser.config is None
+    assert parser.should_save_metrics(MetricsCategory.DETAILED_PROFILING, 5) is False
+    reset_profiler_config_parser()
+    assert get_profiler_config_parser(FRAMEWORK.PYTORCH) is not parser
+    assert (CONVERT_TO_MICROSECS, DEFAULT_PREFIX) == (1_000_000, "framework/pevents")
+
+
+def test_times_in_other_units():
+    import datetime
+
+    from smdebug.profiler import utils
+    from smdebug.profiler.utils import TimeUnits
+
+    assert utils.convert_utc_timestamp_to_nanoseconds(1.5, TimeUnits.SECONDS) == 1_500_000_000
+    assert utils.convert_utc_timestamp_to_microseconds(1.5, TimeUnits.MILLISECONDS) == 1500
+    assert utils.convert_utc_timestamp_to_microseconds(1500, TimeUnits.NANOSECONDS) == 1.5
+    assert utils.convert_utc_timestamp_to_seconds(1_999_999) == 1
+    moment = datetime.datetime(2024, 1, 31, 12, tzinfo=datetime.timezone.utc)
+    assert utils.convert_utc_datetime_to_microseconds(moment) == 1_706_702_400_000_000
+    assert utils.us_since_epoch_to_human_readable_time(1_706_702_400_000_001) == "2024-01-31T12:00:00:000001"
+    assert utils.ns_since_epoch_to_human_readable_time(1_706_702_400_000_000_000) == "2024-01-31T12:00:00:000000"

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from tornasole import SaveConfig
 from tornasole.core.access_layer.utils import check_dir_exists, has_training_ended
+from tornasole.core.collection_manager import CollectionManager
 from tornasole.core.hook import BaseHook
-from tornasole.exceptions import SMDebugRuntimeError
+from tornasole.core.reader import FileReader
+from tornasole.core.writer import FileWriter
+from tornasole.exceptions import SMDebugRuntimeError, SMDebugValueError
 from tornasole.trials import create_trial
 
 TESTS = pathlib.Path(__file__).resolve().parents[2]
@@ -73,6 +76,26 @@ def test_the_same_values_as_from_a_directory(server, tmp_path):
     remote, local = create_trial("s3://bucket/run"), create_trial(str(tmp_path / "run"))
     assert remote.tensor_names() == local.tensor_names()
     assert remote.steps() == local.steps()
+
+
+def test_a_run_made_by_hand_in_a_bucket(server):
+    for step in (0, 3):
+        with FileWriter("s3://bucket/made", step=step, worker="worker_0") as writer:
+            writer.write_tensor(np.full(4, step, np.float32), "foo")
+    manager = CollectionManager()
+    manager.add("mine")
+    manager.get("mine").tensor_names = ["foo"]
+    manager.export("s3://bucket/made", "worker_0_collections.json")
+    assert CollectionManager.load("s3://bucket/made/collections/000000000/worker_0_collections.json") == manager
+
+    trial = create_trial("s3://bucket/made", timeout=20)
+    assert trial.tensor_names(collection="mine") == ["foo"] and trial.steps() == [0, 3]
+    assert trial.last_index_token == "made/index/000000000/000000000003_worker_0.json"
+    (read,) = FileReader(writer.name()).read_tensors()
+    assert read[:2] == ("foo", 3)
+    np.testing.assert_array_equal(read[2], np.full(4, 3, np.float32))
+    with pytest.raises(SMDebugValueError, match="s3://bucket/none cannot be read"):
+        list(FileReader("s3://bucket/none").read_tensors())
 
 
 def test_importing_and_a_local_run_load_no_libcurl(tmp_path):

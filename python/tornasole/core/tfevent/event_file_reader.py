@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tornasole import _engine
+from tornasole.core.access_layer.whole_files import read_whole
 from tornasole.exceptions import SMDebugValueError
 from tornasole.modes import ModeKeys
 
@@ -18,8 +19,7 @@ class EventFileReader:
     def read_all(self) -> list[tuple]:
         """``(name, global step, value, mode's number, step of the mode, wall time)`` of each tensor."""
         try:
-            with open(self._filename, "rb") as file:
-                content = file.read()
+            content = read_whole(self._filename)
         except OSError as error:
             raise SMDebugValueError(f"{self._filename} cannot be read: {error}") from error
         return _engine.decode_events(content)
