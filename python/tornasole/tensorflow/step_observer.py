@@ -15,23 +15,18 @@ dropout) are drawn by each function for itself: the tapped one shows another dra
 """
 
 import random
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, List, Optional, Set, Tuple
 
 import numpy
 import tensorflow as tf
 
 from tornasole.core.guard import guard
+from tornasole.tensorflow.batch_replay import BatchReplay, next_batches
 from tornasole.tensorflow.keras_names import IS_KERAS_3
 from tornasole.tensorflow.optimizer_wraps import all_variables, is_built
 from tornasole.tensorflow.step_recorder import plain_call
 from tornasole.tensorflow.step_tap import NotTapped, TappedStep
-
-_Values = List[Tuple[Any, Any]]
-
-
-def _tf_variable(variable: Any) -> Any:
-    value = getattr(variable, "value", None)
-    return variable if callable(value) or value is None else value  # of a variable of Keras 3
+from tornasole.tensorflow.variable_states import VariableStates, tf_variable
 
 
 def _without_optionals(data: Any) -> Any:
@@ -51,7 +46,9 @@ class StepObserver:
         # Keras 3 lets no step be converted by autograph, Keras 2 has every step converted.
         self._observe = tf.function(observe, reduce_retracing=True, autograph=not IS_KERAS_3)
         self.failure: Optional[str] = None
-        self._others: List[Any] = []  # variables that only the step itself knows
+        self._replay = BatchReplay()
+        self._states: Optional[VariableStates] = None  # of every variable that the step may change
+        self._kinds: Set[Hashable] = set()  # of batches that the step was traced for
 
     def __call__(self, original: Callable, arguments: Tuple) -> Tuple[Any, Dict[str, Any]]:
         """(result of the own function, the tensors by name). NotTapped if nothing was run."""
@@ -61,9 +58,10 @@ class StepObserver:
             taps = self._before_the_own(batches)
             return original(*replay()), taps
         batches, replay = self._take(arguments)
-        before = self._note(self._variables())
+        states = self._states or VariableStates(self._known_variables())
+        before = states.note()
         logs = original(*replay())
-        return logs, self._after_the_own(batches, before)
+        return logs, self._after_the_own(batches, states, before)
 
     # ---- the batch
 
@@ -74,65 +72,65 @@ class StepObserver:
             return list(source), lambda: arguments
         count = _steps_per_execution(self._model)
         if isinstance(source, tf.data.Iterator):
-            spec = source.element_spec
-            batches = _next_batches(source, count)
-            return batches, lambda: (iter(tf.data.Dataset.from_generator(lambda: batches, output_signature=spec)),)
+            batches = next_batches(source, count)
+            return batches, self._replay.arguments(batches, source.element_spec)
         if isinstance(source, tf.distribute.DistributedIterator):
             raise NotTapped("the step runs on several devices")
-        batches = _next_batches(source, count)
+        batches = next_batches(source, count)
         return batches, lambda: (iter(batches),)
 
     # ---- the variables
 
-    def _variables(self) -> List[Any]:
-        return [_tf_variable(variable) for variable in all_variables(self._model)] + self._others
+    def _known_variables(self) -> List[Any]:
+        return [tf_variable(variable) for variable in all_variables(self._model)]
 
-    @staticmethod
-    def _note(variables: List[Any]) -> _Values:
-        seen, values = set(), []
-        for variable in variables:
-            if id(variable) not in seen:
-                seen.add(id(variable))
-                values.append((variable, tf.identity(variable.read_value())))
-        return values
-
-    @staticmethod
-    def _restore(values: _Values) -> None:
-        for variable, value in values:
-            variable.assign(value)
+    def _find_states(self, batch: Any) -> VariableStates:
+        """All variables that the step may change; tracing it for a kind of batch tells those that only it knows."""
+        kind = _kind_of(batch)
+        if self._states is None or kind not in self._kinds:
+            used = self._observe.get_concrete_function(batch).graph.variables
+            known = self._known_variables() if self._states is None else self._states.variables
+            found = VariableStates([*known, *(variable for variable in used if hasattr(variable, "read_value"))])
+            if self._states is None or len(found.variables) > len(known):
+                self._states = found
+            self._kinds.add(kind)
+        return self._states
 
     # ---- the tapped step
 
     def _before_the_own(self, batches: List[Any]) -> Dict[str, Any]:
         """On a model that is not built yet."""
-        before: _Values = []
+        states: Optional[VariableStates] = None
+        before: List[Any] = []
         try:
-            self._find_others(batches[0])
-            before = self._note(self._variables())
+            states = self._find_states(batches[0])
+            before = states.note()
             return self._run(batches)
         except Exception as error:
             self._fail(error)
             return {}
         finally:
-            self._restore(before)
+            if states is not None and before:
+                states.restore(before)
 
-    def _after_the_own(self, batches: List[Any], before: _Values) -> Dict[str, Any]:
-        after: Optional[_Values] = None
-        states = random.getstate(), numpy.random.get_state(), self._layer_seeds()
+    def _after_the_own(self, batches: List[Any], noted: VariableStates, before: List[Any]) -> Dict[str, Any]:
+        states: Optional[VariableStates] = None
+        after: List[Any] = []
+        randoms = random.getstate(), numpy.random.get_state(), self._layer_seeds()
         try:
-            self._find_others(batches[0])
-            after = self._note(self._variables())
-            self._restore(before)
+            states = self._find_states(batches[0])
+            after = states.note()
+            noted.restore(before)
             return self._run(batches)
         except Exception as error:
             self._fail(error)
             return {}
         finally:
-            if after is not None:
-                self._restore(after)
-            random.setstate(states[0])
-            numpy.random.set_state(states[1])
-            for generator, seed in states[2]:
+            if states is not None and after:
+                states.restore(after)
+            random.setstate(randoms[0])
+            numpy.random.set_state(randoms[1])
+            for generator, seed in randoms[2]:
                 generator._seed = seed
 
     def _fail(self, error: Exception) -> None:
@@ -144,12 +142,6 @@ class StepObserver:
         for batch in batches:
             taps = self._observe(batch)
         return taps
-
-    def _find_others(self, batch: Any) -> None:
-        """Traces the step for this batch, which tells all variables it uses."""
-        known = {id(_tf_variable(variable)) for variable in all_variables(self._model)}
-        graph = self._observe.get_concrete_function(batch).graph
-        self._others = [v for v in graph.variables if id(v) not in known and hasattr(v, "read_value")]
 
     # ---- layers of Keras 2 that count how often they were traced
 
@@ -170,13 +162,9 @@ def _steps_per_execution(model: Any) -> int:
     return 1 if count is None else int(count.numpy() if hasattr(count, "numpy") else count)
 
 
-def _next_batches(source: Any, count: int) -> List[Any]:
-    batches: List[Any] = []
-    for _ in range(count):
-        try:
-            batches.append(next(source))
-        except (StopIteration, tf.errors.OutOfRangeError):
-            if not batches:
-                raise
-            break
-    return batches
+def _kind_of(batch: Any) -> Hashable:
+    """The same for batches that one trace of the step is for."""
+    return tuple(
+        (str(part.shape), part.dtype) if hasattr(part, "shape") and hasattr(part, "dtype") else type(part)
+        for part in tf.nest.flatten(batch)
+    )

@@ -43,6 +43,19 @@ double samples_of(const History& history) {
   return most;
 }
 
+// Whether parameters of the layer hold NaN or infinity: a rectifier may make zeros of those.
+bool has_bad_parameters(const RunRecord& run, const std::string& layer) {
+  const auto is_bad = [&](const History* parameter) {
+    if (parameter->role.layer != layer) return false;
+    for (std::size_t i = 0; i < parameter->size(); ++i) {
+      if (parameter->at(Column::kNan, i) > 0 || parameter->at(Column::kInf, i) > 0) return true;
+    }
+    return false;
+  };
+  return !layer.empty() && (std::ranges::any_of(run.of_role(Role::kWeight), is_bad) ||
+                            std::ranges::any_of(run.of_role(Role::kBias), is_bad));
+}
+
 void look_for_dead(const RunRecord& run, Judgement& judgement) {
   bool has_any = false;
   std::vector<std::pair<double, const History*>> dead;
@@ -51,7 +64,9 @@ void look_for_dead(const RunRecord& run, Judgement& judgement) {
     has_any = true;
     const double samples = samples_of(*output);
     const bool is_enough = samples == 0 || samples * static_cast<double>(output->unit_activity.size()) >= kLeastSamples;
-    if (const double share = dead_share(*output); is_enough && share > kDeadShare) dead.emplace_back(share, output);
+    const double share = dead_share(*output);
+    if (is_enough && share > kDeadShare && !has_bad_parameters(run, output->role.layer))
+      dead.emplace_back(share, output);
   }
   if (!has_any) {
     judgement.cannot("needs outputs of rectifiers at three steps or more (statistic unit_activity)");
