@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <unordered_map>
 
@@ -206,6 +207,12 @@ Status read_worker_count(const JsonFields& meta, std::int64_t* workers) {
   constexpr JsonFields::Bounds kBounds{.lowest = 1, .highest = kMaxWorkers};
   const Json* found = meta.find("num_workers");
   const std::string* text = found == nullptr ? nullptr : found->as_string();
+  // The reference turns whatever is there into an integer: 2.0 is two workers.
+  const double* real = found == nullptr ? nullptr : found->as_double();
+  if (real != nullptr && *real >= 1 && *real <= kMaxWorkers && *real == std::floor(*real)) {
+    *workers = static_cast<std::int64_t>(*real);
+    return {};
+  }
   if (text == nullptr) return meta.read("num_workers", workers, kBounds);
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *workers);
   if (error != std::errc{} || end != text->data() + text->size() || *workers < 1 || *workers > kMaxWorkers) {

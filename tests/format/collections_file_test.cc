@@ -121,6 +121,7 @@ TEST(CollectionsFile, AbsentKeysHaveTheirMeaning) {
       (ReductionSpec{.reductions = {{ReductionKind::kMin}, {ReductionKind::kL1, true}}, .save_raw_tensor = false}));
   EXPECT_TRUE(old->collections.at(0).schedules.has_value());
   EXPECT_EQ(decode_collections(R"({"_meta": {"num_workers": "3"}, "collections": {}})")->num_workers, 3);
+  EXPECT_EQ(decode_collections(R"({"_meta": {"num_workers": 3.0}, "collections": {}})")->num_workers, 3);
 }
 
 TEST(CollectionsFile, DamageIsNamed) {
