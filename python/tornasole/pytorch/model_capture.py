@@ -24,6 +24,7 @@ from tornasole.core.guard import guard
 from tornasole.pytorch.functional_taps import FunctionalTaps
 from tornasole.pytorch.host_tensors import is_distributed, is_unmade, local_part
 from tornasole.pytorch.module_names import ModuleNames, is_compiled
+from tornasole.pytorch.unseen_callbacks import after_forward, before_forward
 
 GRADIENT_PREFIX = "gradient/"
 _MAX_SETS = 32  # of taps; a schedule that changes at each step must not pile them up
@@ -65,8 +66,8 @@ class Attached:
     @classmethod
     def to_module(cls, module: torch.nn.Module, function: Callable, even_on_error: bool = False) -> "Attached":
         """Called after the module's forward pass, from now on; ``even_on_error``: also when that raised."""
-        options = {"always_call": True} if even_on_error and hasattr(module, "_forward_hooks_always_called") else {}
-        return cls(module.register_forward_hook(function, **options), module._forward_hooks, function)
+        handle = after_forward(module, function, even_on_error)
+        return cls(handle, module._forward_hooks, function)
 
     def detach(self) -> None:
         self._callbacks.pop(self._key, None)
@@ -113,9 +114,9 @@ class OtherEntry:
         self._depth = 0  # of calls of the root
         self._begun_after = -1
         self._handles = [
-            root.register_forward_pre_hook(Callback(self._enter)),
-            root.register_forward_hook(Callback(self._leave), always_call=True),
-            part.register_forward_pre_hook(Callback(self._begin)),
+            before_forward(root, Callback(self._enter)),
+            after_forward(root, Callback(self._leave), even_on_error=True),
+            before_forward(part, Callback(self._begin)),
         ]
 
     def close(self) -> None:
@@ -189,7 +190,7 @@ class ModelCapture:
         self._functional: Optional[FunctionalTaps] = None
         self._find_structure(root)
         callback = Callback(self.before_forward)
-        self._handle = (entry or root).register_forward_pre_hook(callback)
+        self._handle = before_forward(root if entry is None else entry, callback)
         self._other_entry: Optional[OtherEntry] = None
 
     def become_compiled(self, compiled: Optional[torch.nn.Module]) -> None:
@@ -203,7 +204,7 @@ class ModelCapture:
         self._pass.set_used(False)
         if compiled is not None:
             self._compiled = compiled  # its name and structure are those of the root
-            self._handle = compiled.register_forward_pre_hook(Callback(self.before_forward))
+            self._handle = before_forward(compiled, Callback(self.before_forward))
             return
         run = self._root()._compiled_call_impl
 

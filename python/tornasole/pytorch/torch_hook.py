@@ -328,11 +328,6 @@ class Hook(CallbackMethods, BaseHook):
                 if isinstance(value, torch.Tensor):
                     self._save_or_rescue(f"{name}_input_{i}", value.detach())
 
-    def _begin_for(self, module: torch.nn.Module) -> None:
-        """Begins the step of a pass that is under way already."""
-        for capture in self._live_captures():
-            capture.before_forward(module, ())
-
     def _backward_begins(self) -> None:
         # A pass without gradients, of a teacher or a target network, is not what goes back.
         if not self._has_pass_gradients:

@@ -10,8 +10,10 @@ from typing import Callable, Optional
 from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS
 
 
-def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[str]], object]):
+def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[str]], object], training: int = 1):
     """A hook from the configuration or the preset that the environment names.
+
+    The second ``training`` of a program writes to ``<directory>-2``, and so on.
 
     ``make_preset_hook(name, out_dir)`` makes the one of a preset. ValueError for a name that is no preset; whatever
     else is wrong with a configuration is raised as the hook raises it.
@@ -20,7 +22,11 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     preset = os.environ.get(PRESET_VARIABLE)
     if preset and preset not in PRESETS:
         raise ValueError(f"{preset!r} is not a preset; there are {', '.join(PRESETS)}")
-    hook = make_preset_hook(preset, out) if preset else _hook_from_file(hook_class, out)
+    ending = "" if training == 1 else f"-{training}"
+    if preset:
+        hook = make_preset_hook(preset, out and out + ending)
+    else:
+        hook = _hook_from_file(hook_class, out, ending)
     hook._is_automatic = True
     _log_to_stderr()
     print(f"tornasole: capturing into {hook.out_dir}", file=sys.stderr)
@@ -45,14 +51,14 @@ def _log_to_stderr() -> None:
             get_logger().addHandler(told)
 
 
-def _hook_from_file(hook_class, out: Optional[str]):
+def _hook_from_file(hook_class, out: Optional[str], ending: str):
     """A hook from the configuration file of the environment, writing to ``out`` if that is given."""
-    if out is None:
+    if out is None and not ending:
         return hook_class.create_from_json_file()
     path = next(filter(None, map(os.environ.get, CONFIG_VARIABLES)))
     with open(path, encoding="utf-8-sig") as file:
         settings = json.load(file)
-    settings["LocalPath"] = out
+    settings["LocalPath"] = (out or settings["LocalPath"]) + ending
     with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="tornasole-", encoding="utf-8") as file:
         json.dump(settings, file)
         file.flush()

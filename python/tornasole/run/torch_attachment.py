@@ -7,6 +7,8 @@
 3. The mode of a step is that of the root module: training or not.
 4. Training may go on without a call of that module: programs call other methods of it, such as ``model.loss(batch)``.
    After a few backward passes of which no step knows, the first part that is called begins steps too.
+5. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
+   model it trains has a hook and a trial of its own, and the first hook is closed.
 
 A hook that the script builds itself is used instead, and gets the losses.
 """
@@ -16,11 +18,13 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
 import torch
 
+from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.stand_ins import is_compiling, stand_in
 
 # Functions of torch.nn.functional whose value is a loss.
 LOSS_FUNCTIONS = (
@@ -46,9 +50,10 @@ LOSS_FUNCTIONS = (
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 )
+_module_call = torch.nn.Module.__call__
 _UNKNOWN_PASSES = 3
+_MOST_TRAININGS = 100
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
-_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 
 
 class Attachment:
@@ -57,51 +62,80 @@ class Attachment:
     def __init__(self):
         self.hook = None
         self.is_off = False
-        self._search: Optional[Any] = None
         self._inside = threading.local()  # how deep in calls of modules, losses and loss functions
         self._known_losses: List[Any] = []  # grad_fn of losses of this step
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
         self._passes = 0  # backward passes so far
         self._known_pass = (-1, -1)  # step and optimizer's step at the last of them
         self._unknown_passes = 0  # in a row, of which no step knows
+        self._next: Set[int] = set()  # parameters of another training, by id
+        self._trainings = 0  # that have a hook made for them
 
     # ---- finding the model
 
-    def search(self) -> None:
-        """From now on every call of a module is looked at, until the model is found."""
-        self._search = torch.nn.modules.module.register_module_forward_pre_hook(self._before_any_module)
+    def search(self, look: Optional[Callable[[torch.nn.Module], None]] = None) -> None:
+        """From now on every call of a module is looked at, until the model is found.
+
+        Not by a callback for all modules, of which PyTorch would warn a program that compiles its model."""
+        look = look or self._look_for_model
+
+        def enter(arguments: tuple) -> bool:
+            try:
+                if not isinstance(arguments[0], torch.nn.modules.loss._Loss):
+                    look(arguments[0])
+            except Exception as error:
+                self._give_up(error)
+            return False
+
+        torch.nn.Module.__call__ = stand_in(_module_call, enter, lambda _: None)
 
     def _stop_search(self) -> None:
-        if self._search is not None:
-            self._search.remove()
-            self._search = None
+        torch.nn.Module.__call__ = _module_call
 
-    def _before_any_module(self, module: torch.nn.Module, inputs) -> None:
-        if _is_compiling() or isinstance(module, torch.nn.modules.loss._Loss):
+    def _look_for_model(self, module: torch.nn.Module) -> None:
+        if not any(parameter.requires_grad for parameter in module.parameters()):
             return
-        try:
-            if not any(parameter.requires_grad for parameter in module.parameters()):
-                return
-            root = _outermost(module)
-            if root is not None and self._may_be_trained(root):
-                self._stop_search()
-                self.take(root, module)
-        except Exception as error:
-            self._give_up(error)
+        root = _outermost(module)
+        if isinstance(root, torch.jit.ScriptModule):
+            return  # its parts take no callbacks
+        if root is not None and self._may_be_trained(root):
+            self._stop_search()
+            self.take(root, module)
+
+    def _look_for_next_model(self, module: torch.nn.Module) -> None:
+        if torch.is_grad_enabled() and any(id(parameter) in self._next for parameter in module.parameters()):
+            self._end_training()
+            self._look_for_model(module)
+
+    def _end_training(self) -> None:
+        from tornasole.core.singleton_utils import current_hook, del_hook
+
+        self.hook.close()
+        if current_hook() is self.hook:
+            del_hook()
+        self._next, self._known_pass, self._unknown_passes = set(), (-1, -1), 0
 
     def optimizer_given(self, group: Any) -> None:
         """Parameters that an optimizer will train."""
+        given: Set[int] = set()
         parameters = group.get("params", ()) if isinstance(group, dict) else ()
         for parameter in [parameters] if isinstance(parameters, torch.Tensor) else parameters:
             if isinstance(parameter, torch.Tensor):
                 self._trained[id(parameter)] = weakref.ref(parameter)
+                given.add(id(parameter))
+        hook = self.hook
+        if hook is None or self.is_off or not hook._is_automatic or not hook._optimizers.steps:
+            return
+        if not any(id(known) in given for capture in hook._live_captures() for _, known in capture.parameters()):
+            self._next |= given
+            self.search(self._look_for_next_model)
 
     def _may_be_trained(self, root: torch.nn.Module) -> bool:
         """Not a target network or a teacher: those are called without gradients, and no optimizer has a part of them."""
-        alive = {key for key, known in self._trained.items() if known() is not None}
-        if torch.is_grad_enabled() or not alive:
+        self._trained = {key: known for key, known in self._trained.items() if known() is not None}
+        if torch.is_grad_enabled() or not self._trained:
             return True
-        return any(id(parameter) in alive for parameter in root.parameters())
+        return any(id(parameter) in self._trained for parameter in root.parameters())
 
     def take(self, root: torch.nn.Module, called: torch.nn.Module) -> None:
         """Registers the model, with the script's hook if it has one, else with one made for it."""
@@ -113,7 +147,10 @@ class Attachment:
             self.is_off = True
             return
         if hook is None:
-            hook = make_hook()
+            self._trainings += 1
+            if self._trainings > _MOST_TRAININGS:
+                raise RuntimeError(f"{_MOST_TRAININGS} trainings of this program have trials already")
+            hook = make_hook(self._trainings)
             if hook is None:
                 self.is_off = True
                 return
@@ -125,8 +162,6 @@ class Attachment:
             return
         hook._mode_follows_training = hook._is_automatic
         hook.register_module(root, _entry=called)
-        # PyTorch has looked up the callbacks of this call already: the first step begins here.
-        hook._begin_for(called)
 
     def _give_up(self, error: Exception) -> None:
         self.is_off = True
@@ -146,21 +181,18 @@ class Attachment:
         self._unknown_passes = 0 if is_known else self._unknown_passes + 1
         if self._unknown_passes == _UNKNOWN_PASSES:
             self._unknown_passes += 1  # looked for once
-            self._search = torch.nn.modules.module.register_module_forward_pre_hook(self._before_any_part)
+            self.search(self._look_for_part)
 
-    def _before_any_part(self, module: torch.nn.Module, inputs) -> None:
-        if _is_compiling() or not torch.is_grad_enabled() or isinstance(module, torch.nn.modules.loss._Loss):
+    def _look_for_part(self, module: torch.nn.Module) -> None:
+        if not torch.is_grad_enabled():
             return
-        try:
-            for capture in self.hook._live_captures():
-                root = capture.root()
-                if root is module or not any(parameter.requires_grad for parameter in module.parameters()):
-                    continue
-                if any(part is module for part in root.modules()):
-                    self._stop_search()
-                    capture.begin_at(module, lambda: self._passes)
-        except Exception as error:
-            self._give_up(error)
+        for capture in self.hook._live_captures():
+            root = capture.root()
+            if root is module or not any(parameter.requires_grad for parameter in module.parameters()):
+                continue
+            if any(part is module for part in root.modules()):
+                self._stop_search()
+                capture.begin_at(module, lambda: self._passes)
 
     # ---- losses
 
@@ -171,42 +203,49 @@ class Attachment:
         hook = self.hook
         return hook is not None and not self.is_off and not hook._is_passive()
 
-    def call_loss_module(self, call: Callable, loss: torch.nn.Module, arguments, keywords):
-        """A loss of ``torch.nn``: registered before its first call, recorded by its own tap."""
+    def enter_loss_module(self, arguments: tuple) -> bool:
+        """A loss of ``torch.nn`` is called: registered before its first call, recorded by its own tap."""
         if not self.is_recording() or self._depth():
-            return call(loss, *arguments, **keywords)
-        if loss not in self.hook.module_set:
-            try:
-                self.hook.register_loss(loss)
-            except Exception as error:
-                self._give_up(error)
-        self._inside.depth = 1
+            return False
         try:
-            value = call(loss, *arguments, **keywords)
-        finally:
-            self._inside.depth = 0
-        self._note_loss(value)
-        return value
+            if arguments[0] not in self.hook.module_set:
+                self.hook.register_loss(arguments[0])
+        except Exception as error:
+            self._give_up(error)
+        self._inside.depth = 1
+        return True
 
-    def call_loss_function(self, function: Callable, name: str, arguments, keywords):
+    def leave_loss_module(self, value: Any) -> None:
+        self._inside.depth = 0
+        self._note_loss(value)
+
+    def enter_loss_function(self, name: str, arguments: tuple) -> bool:
         """A loss of ``torch.nn.functional``: recorded under the function's name, unless another loss called it."""
         if not self.is_recording() or self._depth():
-            return function(*arguments, **keywords)
+            return False
+        if any(isinstance(value, torch.Tensor) and is_in_transform(value) for value in arguments[:2]):
+            return False  # inside torch.func tensors have no values
         try:
             self.hook._loss_function_called(name, arguments[:2])
         except Exception as error:
             self._give_up(error)
         self._inside.depth = 1
-        try:
-            value = function(*arguments, **keywords)
-        finally:
-            self._inside.depth = 0
+        return True
+
+    def leave_loss_function(self, name: str, value: Any) -> None:
+        self._inside.depth = 0
         self._note_loss(value)
         self._record(name, value)
-        return value
 
-    def before_backward(self, value: torch.Tensor) -> None:
-        """The value a backward pass starts from."""
+    def enter_backward(self, arguments: tuple) -> bool:
+        """A backward pass starts from the first argument."""
+        try:
+            self._before_backward(arguments[0])
+        except Exception as error:
+            self._give_up(error)
+        return False
+
+    def _before_backward(self, value: torch.Tensor) -> None:
         self._passes += 1
         if not self.is_recording():
             return
@@ -218,7 +257,7 @@ class Attachment:
         self._look_for_other_entry()
 
     def _record(self, name: str, value: Any) -> None:
-        if not isinstance(value, torch.Tensor) or not self.hook._is_step_due():
+        if not isinstance(value, torch.Tensor) or is_in_transform(value) or not self.hook._is_step_due():
             return
         try:
             self.hook.record_tensor_value(name, value)
@@ -226,9 +265,12 @@ class Attachment:
             self._give_up(error)
 
     def _note_loss(self, value: Any) -> None:
-        if not isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.Tensor) or is_in_transform(value):
             return
-        self.hook._loss_seen(value)
+        try:
+            self.hook._loss_seen(value)
+        except Exception as error:
+            self._give_up(error)
         if value.grad_fn is not None:
             self._known_losses = self._known_losses[-15:] + [value.grad_fn]
 
@@ -264,8 +306,8 @@ def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
     return found
 
 
-def make_hook():
-    """A hook from the configuration or preset the environment names."""
+def make_hook(training: int = 1):
+    """A hook from the configuration or preset the environment names, for the n-th training of the program."""
     from tornasole.pytorch.torch_hook import Hook
 
     def of_preset(name: str, out: Optional[str]):
@@ -273,7 +315,7 @@ def make_hook():
 
         return make_preset_hook(Hook, name, out)
 
-    return make_automatic_hook(Hook, of_preset)
+    return make_automatic_hook(Hook, of_preset, training)
 
 
 _attachment: Optional[Attachment] = None
@@ -286,40 +328,27 @@ def attach() -> Attachment:
         return _attachment
     _attachment = attachment = Attachment()
     functional, loss_type = torch.nn.functional, torch.nn.modules.loss._Loss
-    module_call = torch.nn.Module.__call__
 
-    def call_loss(self, *arguments, **keywords):
-        if _is_compiling():
-            return module_call(self, *arguments, **keywords)
-        return attachment.call_loss_module(module_call, self, arguments, keywords)
-
-    loss_type.__call__ = call_loss
+    loss_type.__call__ = stand_in(_module_call, attachment.enter_loss_module, attachment.leave_loss_module)
     for name in LOSS_FUNCTIONS:
         function = getattr(functional, name, None)
         if function is not None:
-            setattr(functional, name, _recorded(attachment, function, name))
+            enter = functools.partial(attachment.enter_loss_function, name)
+            leave = functools.partial(attachment.leave_loss_function, name)
+            setattr(functional, name, stand_in(function, enter, leave))
     add_param_group = torch.optim.Optimizer.add_param_group
 
     @functools.wraps(add_param_group)
     def add_and_tell(self, param_group):
         result = add_param_group(self, param_group)
-        if attachment.hook is None:
+        try:
             attachment.optimizer_given(param_group)
+        except Exception as error:
+            attachment._give_up(error)
         return result
 
     torch.optim.Optimizer.add_param_group = add_and_tell
-    backward = torch.Tensor.backward
-
-    @functools.wraps(backward)
-    def backward_told(self, *arguments, **keywords):
-        if not _is_compiling():
-            try:
-                attachment.before_backward(self)
-            except Exception as error:
-                attachment._give_up(error)
-        return backward(self, *arguments, **keywords)
-
-    torch.Tensor.backward = backward_told
+    torch.Tensor.backward = stand_in(torch.Tensor.backward, attachment.enter_backward, lambda _: None)
     atexit.register(_tell_what_is_missing, attachment)
     attachment.search()
     return attachment
@@ -334,12 +363,3 @@ def _tell_what_is_missing(attachment: Attachment) -> None:
             file=sys.stderr,
         )
 
-
-def _recorded(attachment: Attachment, function: Callable, name: str) -> Callable:
-    @functools.wraps(function)
-    def loss_function(*arguments, **keywords):
-        if _is_compiling():
-            return function(*arguments, **keywords)
-        return attachment.call_loss_function(function, name, arguments, keywords)
-
-    return loss_function

@@ -108,3 +108,95 @@ def test_losses_without_a_value_of_their_own_stop_nothing(run_program, tmp_path)
     trial = TrialDump(tmp_path / "out")
     saved = [step for step, _, _ in trial.modes() if "cross_entropy_output_0" in trial.names_at(step)]
     assert len(saved) == 6, "the losses that have a value are saved"
+
+
+FOLDS = NET + """
+for fold in range(3):
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    criterion = nn.CrossEntropyLoss()
+    for step in range(8):
+        optimizer.zero_grad()
+        loss = criterion(net(inputs), labels)
+        loss.backward()
+        optimizer.step()
+    print(loss.item())
+net = Net().eval()  # another model, which is not trained: no training
+with torch.no_grad():
+    print(criterion(net(inputs), labels).item())
+"""
+
+
+def test_each_training_of_a_program_has_a_trial(run_program, tmp_path):
+    bare, ran = run_program(FOLDS), run_program(FOLDS, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == bare.stdout
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["out", "out-2", "out-3"]
+    for name in ("out", "out-2", "out-3"):
+        trial = TrialDump(tmp_path / name)
+        assert trial.steps["TRAIN"] == list(range(8))
+        assert trial.collection("losses") == ["CrossEntropyLoss_output_0"]
+
+
+SAVED = NET + """
+import copy, io, torch.jit
+class Scripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net
+    def forward(self, x, y):
+        return F.cross_entropy(self.net(x), y) + F.mse_loss(x, x)
+criterion = nn.CrossEntropyLoss()
+for step in range(12):
+    optimizer.zero_grad()
+    criterion(net(inputs), labels).backward()
+    optimizer.step()
+    if step in (1, 10):  # with and without taps
+        torch.save((net, criterion), f"whole{step}.pt")
+        torch.save(copy.deepcopy(net), f"copy{step}.pt")
+        print(len(copy.deepcopy(net)._forward_pre_hooks))
+print(torch.jit.script(Scripted())(inputs, labels).item(), torch.jit.script(net)(inputs).sum().item())
+print(torch.func.grad(lambda x: F.cross_entropy(net(x), labels))(inputs).sum().item())
+"""
+
+
+def test_a_model_is_saved_copied_and_scripted_as_it_is(run_program, tmp_path):
+    """What a program writes of its model is the same, byte for byte, and TorchScript compiles what it would."""
+    names = ["whole1.pt", "copy1.pt", "whole10.pt", "copy10.pt"]
+    bare = run_program(SAVED)
+    assert bare.returncode == 0, bare.stderr
+    files = [(tmp_path / name).read_bytes() for name in names]
+    ran = run_program(SAVED, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == bare.stdout
+    assert [(tmp_path / name).read_bytes() for name in names] == files
+    assert "nothing will be captured" not in ran.stderr
+
+
+COMPILED = NET + """
+compiled = torch.compile(net, backend="eager")
+for step in range(6):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(compiled(inputs), labels)
+    loss.backward()
+    optimizer.step()
+print(loss.item())
+"""
+WARNING = NET + """
+for step in range(6):
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(inputs)[:, :1], labels.float()) + nn.MSELoss()(net(inputs)[:, :1], labels.float())
+    loss.backward()
+    optimizer.step()
+if True:
+    F.nll_loss(net(inputs), labels[:2])
+"""
+
+
+@pytest.mark.parametrize("text", [COMPILED, WARNING], ids=["compiled", "warnings and a traceback"])
+def test_what_a_program_is_warned_of_is_the_same(text, run_program, tmp_path):
+    bare, ran = run_program(text), run_program(text, under=["--out", "out"])
+    assert (ran.returncode, ran.stdout) == (bare.returncode, bare.stdout)
+    told = [line for line in ran.stderr.splitlines() if not line.startswith("tornasole:")]
+    assert told == bare.stderr.splitlines()
+    assert "Net_fc1.weight" in TrialDump(tmp_path / "out").names
