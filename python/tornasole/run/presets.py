@@ -19,7 +19,7 @@ _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activatio
 # So that rules need no whole tensors.
 _DERIVED = ("counts", "unit_activity", "across_samples", "update", "cosine_previous", "quantiles", "classes")
 # Predictions and labels, as losses are given them.
-_LOSS_INPUTS = r"([Ll]oss|cross_entropy|kl_div)_input_[01]$"
+_LOSS_INPUTS = r"([Ll]oss|cross_entropy|with_logits|kl_div)_input_[01]$"
 _NON_FINITE = "non_finite"
 _GRADIENTS = ("gradient/", "optimizer_gradient/")
 

@@ -43,18 +43,20 @@ std::span<const Detector* const> detectors() {
 
 struct Found {
   Verdict verdict;
+  const Detector* detector = nullptr;
   int depth = 0;
-  bool is_event = false;
 };
 
 // Whether one may be the reason of the other: nearer to the root, not later, and a verdict itself.
 bool may_cause(const Found& cause, const Found& symptom) {
   if (cause.verdict.severity == Severity::kInfo || cause.depth >= symptom.depth) return false;
+  const auto explains = cause.detector->explains;
+  if (!explains.empty() && std::ranges::find(explains, symptom.verdict.rule) == explains.end()) return false;
   // A model that learns all too well does so for no other reason than that it can.
   if (symptom.verdict.rule == "Overfit") return cause.verdict.rule == "TreeDepth";
   constexpr std::int64_t kSlack = 2;  // steps may be noticed late by some
   return cause.verdict.first_step <= symptom.verdict.first_step + kSlack ||
-         (!symptom.is_event && cause.verdict.first_step <= symptom.verdict.last_step);
+         (!symptom.detector->is_event && cause.verdict.first_step <= symptom.verdict.last_step);
 }
 
 std::vector<Verdict> chain(std::vector<Found> found) {
@@ -176,7 +178,7 @@ Result<CheckReport> check(Trial& trial, const CheckOptions& options) {
     }
     report.checked.emplace_back(detector->name);
     for (std::size_t i = 0; i < judgement.verdicts().size(); ++i) {
-      found.push_back({std::move(judgement.verdicts()[i]), detector->depth + judgement.deeper(i), detector->is_event});
+      found.push_back({std::move(judgement.verdicts()[i]), detector, detector->depth + judgement.deeper(i)});
     }
   }
   report.verdicts = rules::chain(std::move(found));

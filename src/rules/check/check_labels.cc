@@ -1,4 +1,5 @@
-// ClassImbalance: one class is much rarer than another. Confusion: a class that is never predicted.
+// ClassImbalance: one class is much rarer than another, in all or in each batch. Confusion: a class that is never
+// predicted.
 //
 // About classifiers alone: tokens of a language are as rare as they are. An untrained model predicts anything, so
 // predictions are judged late, pooled over the last steps that were saved.
@@ -26,6 +27,20 @@ const History* class_labels(const RunRecord& run) {
     if (classes >= 2 && classes <= kMostClasses && is_about_classes(labels->role.loss_class)) return labels;
   }
   return nullptr;
+}
+
+// Whether labels are of samples: tokens and pixels have several for each sample, and are as rare as they are.
+bool is_one_per_sample(const RunRecord& run, const History& labels) {
+  for (const History* input : run.of_role(Role::kModelInput)) {
+    for (std::size_t i = 0; i < input->size(); ++i) {
+      const auto at = std::ranges::lower_bound(labels.points, input->points[i]);
+      if (at == labels.points.end() || *at != input->points[i]) continue;
+      const double count = labels.at(Column::kCount, static_cast<std::size_t>(at - labels.points.begin()));
+      const double samples = input->at(Column::kSamples, i);
+      if (samples > 1 && count > 1.5 * samples) return false;
+    }
+  }
+  return true;
 }
 
 bool reads_tokens(const RunRecord& run) {
@@ -79,14 +94,95 @@ LabelCounts counted_labels(const RunRecord& run) {
   return {};
 }
 
+// How labels lie in the batches that trained: of all their variance, what lies between batches.
+struct LabelOrder {
+  std::size_t batches = 0;
+  double total = 0, between = 0;
+  double first = NAN;  // mean of the first batch
+};
+LabelOrder order_of(const RunRecord& run, const History& labels) {
+  constexpr double kLeastBatch = 8;
+  LabelOrder order;
+  std::vector<double> means;
+  double within = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (run.steps[labels.points[i]].step.mode != run.training_mode()) continue;
+    const double deviation = labels.at(Column::kStd, i);
+    if (!(labels.at(Column::kCount, i) >= kLeastBatch) || !std::isfinite(deviation)) return {};
+    means.push_back(labels.at(Column::kMean, i));
+    within += deviation * deviation;
+  }
+  if (means.empty()) return {};
+  order.batches = means.size();
+  order.first = means.front();
+  const auto count = static_cast<double>(means.size());
+  const double center = std::accumulate(means.begin(), means.end(), 0.0) / count;
+  for (const double mean : means) order.between += (mean - center) * (mean - center) / count;
+  order.total = order.between + within / count;
+  return order;
+}
+
+// Whether what a loss is given is what a layer with weights gives: scores of classes. Contrastive losses compare
+// samples with each other, and the right answer may always be the first.
+bool are_layer_scores(const RunRecord& run, const std::string& loss_class) {
+  for (const History* predictions : run.of_role(Role::kPredictions)) {
+    if (predictions->role.loss_class != loss_class || predictions->size() == 0) continue;
+    for (const History* output : run.of_role(Role::kLayerOutput)) {
+      const std::string& type = output->role.layer_class;
+      const bool has_weights = type.find("linear") != std::string::npos || type.find("dense") != std::string::npos;
+      if (!has_weights) continue;
+      const auto at = std::ranges::lower_bound(output->points, predictions->points.front());
+      if (at == output->points.end() || *at != predictions->points.front()) continue;
+      const auto row = static_cast<std::size_t>(at - output->points.begin());
+      if (output->at(Column::kL2, row) == predictions->at(Column::kL2, 0)) return true;
+    }
+  }
+  return false;
+}
+
+// Batches that hold one class each: the data is sorted, or there is one class only. Shuffled batches hold next to all
+// the variance there is.
+bool look_at_order(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastBatches = 4;
+  constexpr double kMostBetween = 0.8;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    if (!is_about_classes(labels->role.loss_class) || labels->label_counts.size() > kMostClasses) continue;
+    const LabelOrder order = order_of(run, *labels);
+    if (order.batches < kLeastBatches) continue;
+    const bool is_one = order.total == 0;
+    const bool is_sorted = order.between > kMostBetween * order.total;
+    if (!is_one && !is_sorted) continue;
+    if (is_one && !are_layer_scores(run, labels->role.loss_class)) continue;
+    judgement.add(
+        {.severity = Severity::kWarning,
+         .first_step = run.steps[labels->points.front()].global_step,
+         .last_step = run.steps[labels->points.back()].global_step,
+         .mode = run.training_mode(),
+         .tensors = {labels->name},
+         .value = is_one ? 1 : order.between / order.total,
+         .threshold = kMostBetween,
+         .message = is_one ? fmt::format("All labels of the {} batches that were saved are {:.0f}.", order.batches,
+                                         order.first)
+                           : fmt::format("Labels hardly differ within a batch, and much from batch to batch "
+                                         "({:.0f} % of their variance): the data is sorted by class.",
+                                         100 * order.between / order.total),
+         .causes = {"the data is sorted by class and not shuffled", "labels were lost when the data was read"},
+         .advice = {"shuffle the training data (shuffle=True)", "print the labels of a few batches"},
+         .evidence = evidence_of("mean of " + labels->name, run.series(*labels, Column::kMean))});
+    return true;
+  }
+  return false;
+}
+
 void look_at_labels(const RunRecord& run, Judgement& judgement) {
+  if (look_at_order(run, judgement)) return;
   const auto [labels, counts] = counted_labels(run);
   if (labels == nullptr) {
     judgement.cannot("needs the labels of a loss over classes (statistic classes, or their values)");
     return;
   }
   const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
-  if (total < kLeastSamples || (reads_tokens(run) && counts.size() > 20)) return;
+  if (total < kLeastSamples || (reads_tokens(run) && counts.size() > 20) || !is_one_per_sample(run, *labels)) return;
   const auto largest = std::ranges::max_element(counts);
   const auto smallest = std::ranges::min_element(counts);
   // What a rare class could be by chance counts in its favour.
@@ -165,10 +261,16 @@ void look_at_pairs(const RunRecord& run, Judgement& judgement) {
        .advice = {"look at the labels of the class", "weight the loss by class"}});
 }
 
+constexpr std::string_view kExplained[] = {"InitialLoss", "ConstantOutput",    "LossSpike", "OscillatingLoss",
+                                           "Confusion",   "LossNotDecreasing", "Plateau"};
+
 }  // namespace
 
-const Detector kCheckClassImbalance = {
-    .name = "ClassImbalance", .question = "Are classes balanced?", .depth = 0, .look = look_at_labels};
+const Detector kCheckClassImbalance = {.name = "ClassImbalance",
+                                       .question = "Are classes balanced?",
+                                       .depth = 0,
+                                       .explains = kExplained,
+                                       .look = look_at_labels};
 const Detector kCheckConfusion = {
     .name = "Confusion", .question = "Is every class predicted?", .depth = 6, .look = look_at_pairs};
 

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "rules/check/detector.h"
 #include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -85,6 +87,62 @@ void look_at_shrinkage(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("loss", losses)});
 }
 
+// Whether the loss was still falling when the rate ran out at a step. One that follows the loss down (reduce on
+// plateau) ends where nothing was won any more.
+bool falls_until(const RunRecord& run, const Series& losses, std::int64_t step) {
+  constexpr std::size_t kLeastBefore = 8;
+  std::vector<double> before;
+  for (std::size_t i = 0; i < losses.size() && losses.steps[i] <= step; ++i) before.push_back(losses.values[i]);
+  if (before.size() < kLeastBefore) return true;
+  const std::size_t half = before.size() / 2;
+  const WindowMeans windows = loss_windows(run, losses, 10, 4);
+  const double noise = windows.noise * std::sqrt(static_cast<double>(std::max<std::size_t>(windows.length, 1)) /
+                                                 static_cast<double>(half));
+  const double then = mean(std::span(before).first(half));
+  const double fall = then - mean(std::span(before).last(half));
+  return fall > std::max(4 * noise, 0.05 * std::fabs(then));
+}
+
+// Whether all steps together go no further than a few at the highest rate would, and much is left to learn.
+bool is_spent(const Series& rates, double peak, const Series& losses) {
+  constexpr double kFew = 0.05;  // of the steps
+  double sum = 0;
+  for (const double rate : rates.values) sum += rate / peak;
+  const std::span<const double> values(losses.values);
+  const double last = mean(values.last(std::max<std::size_t>(1, values.size() / 10)));
+  return sum < kFew * static_cast<double>(rates.size()) && last > 0.5 * losses.values.front();
+}
+
+// A schedule that ends long before the run does, while there was still something to win.
+bool look_at_schedule(const RunRecord& run, Judgement& judgement) {
+  constexpr double kNothing = 1e-3;  // of the highest rate
+  const Series rates = learning_rates(run);
+  const Series losses = run.losses(run.training_mode());
+  if (rates.size() < kLeastLosses || losses.size() < kLeastLosses) return false;
+  const double peak = *std::ranges::max_element(rates.values);
+  std::size_t end = rates.size();
+  while (end > 0 && rates.values[end - 1] < kNothing * peak) --end;
+  if (!(peak > 0) || end == 0 || 2 * end > rates.size()) return false;
+  const std::int64_t step = rates.steps[end - 1];
+  if (!falls_until(run, losses, step) && !is_spent(rates, peak, losses)) return false;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = step,
+       .last_step = rates.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {run.of_role(Role::kLearningRate).front()->name},
+       .value = rates.values.back(),
+       .threshold = kNothing * peak,
+       .message = fmt::format("The learning rate has all but gone at step {}, while there was more to learn: "
+                              "the other {} of {} steps change nothing.",
+                              step, rates.size() - end, rates.size()),
+       .causes = {"a schedule that is stepped too often (per batch instead of per epoch), or made for a shorter "
+                  "run"},
+       .advice = {"let the schedule last as long as the run"},
+       .evidence = evidence_of("learning rate", rates)});
+  return true;
+}
+
 void look(const RunRecord& run, Judgement& judgement) {
   if (run.is_boosting) return look_at_shrinkage(run, judgement);
   const Steps steps = relative_steps(run);
@@ -117,6 +175,7 @@ void look(const RunRecord& run, Judgement& judgement) {
          .evidence = evidence_of("relative change of the weights by a step", steps.median)});
     return;
   }
+  if (look_at_schedule(run, judgement)) return;
   const double usual = median(ratios);
   const Series losses = run.losses(run.training_mode());
   std::int64_t last = -1;  // optimizer step of the run
@@ -124,9 +183,12 @@ void look(const RunRecord& run, Judgement& judgement) {
   const auto taken = static_cast<double>(last >= 0 ? last + 1 : run.steps.back().global_step + 1);
   // However small steps are, what counts is where they lead: weights that are all but where they began, and a loss that
   // does not fall.
-  const bool is_small = usual < kLow && usual * taken < kLeastJourney && losses.size() >= 5;
-  const bool is_stuck = usual * taken < kShortJourney && losses.size() >= kLeastLosses && !is_loss_falling(run);
-  if (usual > 0 && (is_small || is_stuck)) {
+  const double journey = usual * taken;
+  const bool is_small = usual < kLow && journey < kLeastJourney && losses.size() >= 5;
+  const bool is_stuck = losses.size() >= kLeastLosses && ((journey < kShortJourney && !is_loss_falling(run)) ||
+                                                          (journey < kLeastJourney && stays_at_guess(run)));
+  // What has been learned before leaves little to do.
+  if (usual > 0 && (is_small || is_stuck) && !is_learned(run)) {
     judgement.add(
         {.severity = Severity::kWarning,
          .first_step = steps.median.steps.front(),

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "rules/check/detector.h"
 #include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -33,27 +35,31 @@ std::vector<std::string> loss_names(const RunRecord& run) {
   return names;
 }
 
+void blame_decay(const RunRecord& run, Verdict* verdict) {
+  const std::string decay = decay_text(run);
+  if (decay.empty()) return;
+  verdict->message += decay;
+  verdict->causes.insert(verdict->causes.begin(), "weight decay that outweighs the loss");
+  verdict->advice.insert(verdict->advice.begin(), "divide weight decay by 10 until the loss falls");
+}
+
 // It fell, but to where a constant answer would be: the second half lies at the level of a guess.
-void look_at_level(const WindowMeans& windows, const Series& losses, double trivial, Verdict verdict,
-                   Judgement& judgement) {
-  constexpr double kNear = 0.03;
-  const std::size_t half = windows.means.size() / 2;
-  const bool is_guessing =
-      std::ranges::all_of(windows.means.begin() + static_cast<std::ptrdiff_t>(half), windows.means.end(),
-                          [&](double level) { return level > (1 - kNear) * trivial; });
-  if (!is_guessing || !(trivial > 0) || 4 * windows.noise > kNear * trivial) return;
+void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, Judgement& judgement) {
+  if (!stays_at_guess(run)) return;
+  const double level = mean(std::span(losses.values).last(losses.size() / 2));
   verdict.rule = "Plateau";
   verdict.severity = Severity::kWarning;
-  verdict.first_step = losses.steps[half * windows.length];
-  verdict.value = windows.means.back();
+  verdict.first_step = losses.steps[losses.size() / 2];
+  verdict.value = level;
+  const double trivial = trivial_loss(run).value_or(NAN);
   verdict.threshold = trivial;
-  verdict.message =
-      fmt::format("The training loss stays at {:.4g}: answering the same for every sample would cost {:.4g}.",
-                  windows.means.back(), trivial);
+  verdict.message = fmt::format(
+      "The training loss stays at {:.4g}: answering the same for every sample would cost {:.4g}.", level, trivial);
   verdict.causes = {"the model ignores its inputs: dead or saturated units, gradients that do not arrive",
                     "the learning rate is far too low or too high", "labels do not belong to their inputs"};
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10"};
+  blame_decay(run, &verdict);
   judgement.add(std::move(verdict));
 }
 
@@ -101,17 +107,19 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     return;
   }
   if (is_contest) return;
-  const std::optional<double> trivial = trivial_loss(run);
   // A tree that splits at all lowers the loss of the data it was grown on: only what does nothing stands still.
   const double least_fall = run.is_boosting ? kLeastRoundsFall : kLeastFall;
   const double needed = std::max(4 * windows.noise, least_fall * scale);
   if (fall > needed) {
-    if (trivial) look_at_level(windows, losses, *trivial, common, judgement);
+    look_at_level(run, losses, common, judgement);
     return;
   }
   // A run that goes on with what has been learned before has little left to win.
-  if (trivial && *lowest < 0.5 * *trivial) return;
-  if (4 * windows.noise > kMostNoise * scale) return;  // nobody could tell a fall from the noise
+  if (is_learned(run)) return;
+  if (4 * windows.noise > kMostNoise * scale) {  // nobody could tell a fall from the noise, at most a level
+    look_at_level(run, losses, common, judgement);
+    return;
+  }
   // A loss that is next to nothing has nowhere to go.
   if (scale < 1e-6) return;
   Verdict verdict = common;
@@ -127,6 +135,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
                     "labels do not belong to their inputs", "the run resumed a model that has converged"};
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10", "look at the gradients' sizes layer by layer"};
+  blame_decay(run, &verdict);
   judgement.add(std::move(verdict));
 }
 

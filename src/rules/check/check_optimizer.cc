@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
@@ -81,6 +82,45 @@ void look_at_counter(const RunRecord& run, Judgement& judgement) {
        .advice = {"call optimizer.step() after backward()"}});
 }
 
+// Optimizer steps between the first and the last time that a weight was saved in a pass with gradients.
+std::int64_t steps_taken(const RunRecord& run, const History& weight) {
+  std::optional<std::int64_t> first;
+  std::int64_t last = -1;
+  for (const std::uint32_t point : weight.points) {
+    if (!run.facts[point].grad_enabled.value_or(true) || run.steps[point].optimizer_step < 0) continue;
+    if (!first) first = run.steps[point].optimizer_step;
+    last = run.steps[point].optimizer_step;
+  }
+  return first ? last - *first : 0;
+}
+
+// The optimizer steps, has the weights, and nothing flows back to any of them. Gradients that are saved and zero are
+// another matter: VanishingGradient tells.
+void look_for_cut(const RunRecord& run, const std::vector<const History*>& weights, Judgement& judgement) {
+  const bool is_optimized =
+      std::ranges::any_of(weights, [&](const History* weight) { return run.optimized.contains(weight->name); });
+  if (!is_optimized || !run.of_role(Role::kGradient).empty() || !run.of_role(Role::kOptimizerGradient).empty()) return;
+  const std::int64_t taken = steps_taken(run, *weights.front());
+  if (run.of_role(Role::kLoss).empty() || taken < static_cast<std::int64_t>(kPatience)) return;
+  if (std::ranges::any_of(weights, has_moved)) return;
+  std::vector<std::string> names;
+  for (const History* weight : weights) names.push_back(weight->name);
+  const std::vector<std::uint32_t>& points = weights.front()->points;
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = run.steps[points.front()].global_step,
+       .last_step = run.steps[points.back()].global_step,
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = 0,
+       .message = fmt::format("The optimizer took {} steps, and no weight changed: no gradient reaches any of "
+                              "them.",
+                              taken),
+       .causes = {"the loss is cut off from the model: detach(), .data, item(), NumPy, no_grad() or argmax() "
+                  "between the two"},
+       .advice = {"compute the loss from the model's output itself"}});
+}
+
 void look_for_silence(const RunRecord& run, Judgement& judgement) {
   const std::vector<const History*> weights = trained_weights(run);
   std::size_t judged = 0;
@@ -96,12 +136,14 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
   }
   if (judged == 0) {
     look_at_counter(run, judgement);
+    if (judgement.verdicts().empty() && !weights.empty()) look_for_cut(run, weights, judgement);
     if (judgement.verdicts().empty() && weights.empty())
       judgement.cannot("needs the weights, or their statistic update");
     return;
   }
-  // Without gradients there is nothing to step by: other rules tell why.
-  if (std::ranges::none_of(names, [&](const std::string& name) { return has_gradient(run, name); })) return;
+  if (std::ranges::none_of(names, [&](const std::string& name) { return has_gradient(run, name); })) {
+    return look_for_cut(run, weights, judgement);
+  }
   const Series updates = run.series(*shown, Column::kUpdate);
   judgement.add(
       {.severity = Severity::kError,

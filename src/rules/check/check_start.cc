@@ -46,6 +46,15 @@ bool is_start_known(const RunRecord& run, const History& weight) {
   return false;
 }
 
+// Rows that are all the same do not differ from their mean: told by statistics where the value is not known.
+bool has_equal_units(const RunRecord& run, const History& weight) {
+  constexpr double kRounding = 1e-6;
+  if (weight.at(Column::kEqualUnits, 0) > 0.5) return true;
+  const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
+  if (run.units_last || shape.rank() < 2 || shape[0] < 2) return false;
+  return weight.at(Column::kSampleVariance, 0) < kRounding;
+}
+
 bool stays_zero(const RunRecord& run, const History& weight) {
   std::int64_t optimizer_steps = 0;
   for (std::size_t i = 0; i < weight.size(); ++i) {
@@ -65,7 +74,7 @@ std::vector<Start> starts_of(const RunRecord& run) {
     Start start{.weight = weight, .step = run.steps[weight->points[0]].global_step};
     start.is_constant = deviation <= 1e-6 * std::fabs(mean);
     start.is_zero = start.is_constant && mean == 0;
-    start.has_equal_units = weight->at(Column::kEqualUnits, 0) > 0.5;
+    start.has_equal_units = has_equal_units(run, *weight);
     // Rows of an embedding are looked up, not added up.
     if (weight->role.layer_class.find("embedding") == std::string::npos)
       start.gain = is_start_known(run, *weight) ? deviation * std::sqrt(fan_in(run, *weight)) : NAN;
@@ -201,6 +210,9 @@ void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("loss", losses)});
 }
 
+// A first loss that is too high is seldom more than the first sign of something else.
+constexpr std::string_view kExplained[] = {"LossNotDecreasing"};
+
 }  // namespace
 
 const Detector kCheckPoorStart = {.name = "PoorWeightInitialization",
@@ -210,6 +222,7 @@ const Detector kCheckPoorStart = {.name = "PoorWeightInitialization",
 const Detector kCheckInitialLoss = {.name = "InitialLoss",
                                     .question = "Does the loss start near that of a guess?",
                                     .depth = 1,
+                                    .explains = kExplained,
                                     .look = look_at_first_loss};
 
 }  // namespace tornasole::rules

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
@@ -16,6 +17,8 @@ constexpr double kDeadShare = 0.5;
 constexpr double kFlat = 0.85;
 constexpr std::size_t kLeastPoints = 3;
 constexpr double kLeastSamples = 8;
+constexpr double kManySamples = 64;
+constexpr double kAllDead = 0.9;
 constexpr double kConstant = 1e-6;
 
 bool is_rectifier(const TensorRole& role) {
@@ -23,13 +26,13 @@ bool is_rectifier(const TensorRole& role) {
   return type == "relu" || type == "relu6" || type == "relu_";
 }
 
-// The share of the units that none of the kept steps saw above zero.
-double dead_share(const History& output) {
-  const std::size_t units = output.unit_activity.back().size();
+// The share of the units that none of these steps saw above zero.
+double dead_share(std::span<const std::vector<float>> steps) {
+  const std::size_t units = steps.back().size();
   std::size_t dead = 0;
   for (std::size_t unit = 0; unit < units; ++unit) {
     const bool is_dead = std::ranges::all_of(
-        output.unit_activity, [&](const std::vector<float>& step) { return unit < step.size() && step[unit] == 0; });
+        steps, [&](const std::vector<float>& step) { return unit < step.size() && step[unit] == 0; });
     dead += is_dead ? 1U : 0U;
   }
   return static_cast<double>(dead) / static_cast<double>(units);
@@ -63,10 +66,16 @@ void look_for_dead(const RunRecord& run, Judgement& judgement) {
     if (!is_rectifier(output->role) || output->unit_activity.size() < kLeastPoints) continue;
     has_any = true;
     const double samples = samples_of(*output);
-    const bool is_enough = samples == 0 || samples * static_cast<double>(output->unit_activity.size()) >= kLeastSamples;
-    const double share = dead_share(*output);
-    if (is_enough && share > kDeadShare && !has_bad_parameters(run, output->role.layer))
+    const std::span<const std::vector<float>> steps(output->unit_activity);
+    const bool is_enough = samples == 0 || samples * static_cast<double>(steps.size()) >= kLeastSamples;
+    double share = dead_share(steps);
+    // Units die on the way: a layer that is all off in the later half is dead, whatever it was before.
+    const std::size_t later = std::max(kLeastPoints, steps.size() / 2);
+    const double late_share = dead_share(steps.last(later));
+    if (samples * static_cast<double>(later) >= kManySamples && late_share > kAllDead) share = late_share;
+    if (is_enough && share > kDeadShare && !has_bad_parameters(run, output->role.layer)) {
       dead.emplace_back(share, output);
+    }
   }
   if (!has_any) {
     judgement.cannot("needs outputs of rectifiers at three steps or more (statistic unit_activity)");
@@ -82,7 +91,7 @@ void look_for_dead(const RunRecord& run, Judgement& judgement) {
   std::size_t onset = active.size() - 1;
   while (onset > 0 && active.values[onset - 1] < 1 - kDeadShare) --onset;
   judgement.add(
-      {.severity = dead.front().first > 0.9 ? Severity::kError : Severity::kWarning,
+      {.severity = dead.front().first > kAllDead ? Severity::kError : Severity::kWarning,
        .first_step = active.steps[onset],
        .last_step = active.steps.back(),
        .mode = run.training_mode(),

@@ -256,6 +256,8 @@ void look_for_suspicion(const RunRecord& run, Judgement& judgement) {
   }
 }
 
+constexpr std::string_view kExplained[] = {"Overtraining"};
+
 }  // namespace
 
 const Detector kCheckOverfit = {
@@ -265,6 +267,7 @@ const Detector kCheckOvertraining = {
 const Detector kCheckSuspiciousValidation = {.name = "SuspiciousValidation",
                                              .question = "Does validation go better than it can?",
                                              .depth = 0,
+                                             .explains = kExplained,
                                              .look = look_for_suspicion};
 
 }  // namespace tornasole::rules

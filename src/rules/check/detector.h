@@ -44,6 +44,8 @@ struct Detector {
   int depth = 0;
   // Whether it happens at a step, so that what comes later cannot be its cause; else it holds for a stretch of steps.
   bool is_event = false;
+  // What its verdict may be the cause of, where that is not all that is further from the root.
+  std::span<const std::string_view> explains = {};
   void (*look)(const RunRecord& run, Judgement& judgement);
 };
 

@@ -2,22 +2,36 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "rules/check/number_windows.h"
 
 namespace tornasole::rules {
 namespace {
 
+// Of few labels it is not known.
 std::optional<double> entropy(const std::vector<std::int64_t>& counts) {
+  constexpr double kLabelsPerClass = 5;
   double total = 0;
   for (const std::int64_t count : counts) total += static_cast<double>(count);
-  if (total <= 0) return std::nullopt;
+  if (total <= 0 || total < kLabelsPerClass * static_cast<double>(counts.size())) return std::nullopt;
   double sum = 0;
   for (const std::int64_t count : counts) {
     const double share = static_cast<double>(count) / total;
     if (share > 0) sum -= share * std::log(share);
   }
   return sum;
+}
+
+// Of an even guess, as far as what goes into the loss tells how many classes there are.
+std::optional<double> even_guess(const RunRecord& run, const History& labels) {
+  for (const History* predictions : run.of_role(Role::kPredictions)) {
+    if (predictions->role.loss_class != labels.role.loss_class || predictions->size() == 0) continue;
+    const double classes = predictions->at(Column::kUnits, 0);
+    const bool is_one_each = predictions->at(Column::kSamples, 0) == labels.at(Column::kCount, 0);
+    if (classes > 1 && is_one_each) return std::log(classes);
+  }
+  return std::nullopt;
 }
 
 // Of each unit over the samples, averaged over units and steps.
@@ -100,12 +114,40 @@ bool is_loss_of_a_guess(const RunRecord& run) {
   return losses.size() >= 2 && trivial && median(last_losses(losses)) > 0.97 * *trivial;
 }
 
+bool is_learned(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
+  const WindowMeans windows = loss_windows(run, losses, 10, 4);
+  const std::optional<double> trivial = trivial_loss(run);
+  return trivial && !windows.means.empty() && *std::ranges::min_element(windows.means) < 0.5 * *trivial;
+}
+
+bool stays_at_guess(const RunRecord& run) {
+  constexpr double kNear = 0.03;
+  constexpr double kFalls = 0.05;
+  const Series losses = run.losses(run.training_mode());
+  const std::optional<double> trivial = trivial_loss(run);
+  const WindowMeans windows = loss_windows(run, losses, 10, 4);
+  if (!trivial || !(*trivial > 0) || windows.means.size() < 2) return false;
+  const std::span<const double> values(losses.values);
+  const std::size_t half = values.size() / 2;
+  const double level = mean(values.last(half));
+  const double third_quarter = mean(values.last(half).first(half / 2));
+  const double last_quarter = mean(values.last(half / 2));
+  const double noise = windows.noise * std::sqrt(static_cast<double>(windows.length) /
+                                                 static_cast<double>(std::max<std::size_t>(half, 1)));
+  const double fall = third_quarter - last_quarter;
+  const bool is_falling = fall > std::max(8 * noise, kFalls * std::fabs(level));
+  const double limit = (1 - kNear) * *trivial;
+  return level - 4 * noise > limit && last_quarter > limit && !is_falling;
+}
+
 std::optional<double> trivial_loss(const RunRecord& run) {
   const std::string loss = run.loss_class();
   for (const History* labels : run.of_role(Role::kLabels)) {
     if (labels->role.loss_class != loss) continue;
     if (is_about_classes(loss)) {
-      const std::optional<double> guess = entropy(labels->label_counts);
+      std::optional<double> guess = entropy(labels->label_counts);
+      if (!guess && labels->size() > 0) guess = even_guess(run, *labels);
       return guess ? *guess * samples_summed(run, *labels, *guess) : guess;
     }
     if (is_mean_square(loss)) return variance(run, *labels);

@@ -18,6 +18,11 @@ bool is_loss_falling(const RunRecord& run);
 bool has_loss_suffered(const RunRecord& run);
 // Whether it is no better at the end than a constant answer, as far as that is known.
 bool is_loss_of_a_guess(const RunRecord& run);
+// Whether at some time it is far below that of a constant answer.
+bool is_learned(const RunRecord& run);
+// Whether the second half of the run lies where a constant answer would, or above, and does not go on falling. The mean
+// of many losses is known better than any of them, so that this can be told of noisy losses, too.
+bool stays_at_guess(const RunRecord& run);
 // What the best constant prediction would cost: the entropy of the labels, their variance. Nothing where the loss is
 // another one, or the labels were not saved.
 std::optional<double> trivial_loss(const RunRecord& run);

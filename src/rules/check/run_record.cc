@@ -158,7 +158,10 @@ double mean_derivative(const TensorRole& role, const Row& row) {
 }
 
 bool is_bounded(const TensorRole& role) {
-  if (role.role != Role::kLayerOutput || role.layer_class.find("hard") != std::string::npos) return false;
+  if (role.role != Role::kLayerOutput) return false;
+  for (const char* other : {"hard", "logsigmoid", "tanhshrink"}) {
+    if (role.layer_class.find(other) != std::string::npos) return false;
+  }
   return role.layer_class.find("tanh") != std::string::npos || role.layer_class.find("sigmoid") != std::string::npos;
 }
 
@@ -193,6 +196,15 @@ void Recorder::note_model() {
   for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
   record_.optimizers = model->optimizers.size();
   for (const auto& optimizer : model->optimizers) {
+    const auto number = [&](const char* name, double otherwise) {
+      const auto found = optimizer.hyperparameters.find(name);
+      return found == optimizer.hyperparameters.end() ? otherwise : found->second;
+    };
+    if (const double decay = number("weight_decay", 0); decay > record_.weight_decay) {
+      record_.weight_decay = decay;
+      record_.is_decay_decoupled = lower_case(optimizer.type).ends_with("adamw");
+      record_.base_rate = number("lr", record_.base_rate);
+    }
     for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());
   }
   const std::string& framework = trial_.models().begin()->second.framework;
@@ -222,7 +234,7 @@ std::vector<Need> Recorder::needs() const {
        .derived = {"counts"}},
       {.choose = [=](std::string_view name) { return parameters(name) && is_update_stored(name); },
        .stats = kRecordStats,
-       .derived = {"counts", "update"}},
+       .derived = {"counts", "update", "across_samples"}},
       {.choose = [=](std::string_view name) { return parameters(name) && !is_update_stored(name); },
        .stats = kRecordStats,
        .value = true,

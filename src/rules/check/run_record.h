@@ -112,6 +112,9 @@ struct RunRecord {
   std::vector<StepFacts> facts = {};            // one per step
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
   std::size_t optimizers = 0;
+  double weight_decay = 0;          // the largest of all optimizers
+  bool is_decay_decoupled = false;  // taken off the weights beside the gradient's step; else added to the gradient
+  double base_rate = std::numeric_limits<double>::quiet_NaN();  // learning rate as the optimizer was made with it
   bool units_last = false;          // a weight has its units along the last axis, as in Keras; else along the first
   bool is_boosting = false;         // trees; each loss is over a whole data set, so it has no noise of mini-batches
   bool weights_after_step = false;  // weights of a step are those that its optimizer step made

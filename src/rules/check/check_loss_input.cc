@@ -1,0 +1,170 @@
+// LossActivationMismatch: what goes into the loss is not what it takes.
+//
+// Told by range and shape alone: probabilities lie between 0 and 1 and sum to 1, their logarithms are never positive
+// and cannot all lie below that of an even chance, scores that a rectifier cut are never negative.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "rules/check/detector.h"
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+struct Range {
+  double low = 0, high = 0, mean = 0;
+  double lowest_high = 0;  // the smallest largest element of a step
+  double highest_low = 0;  // the largest smallest element of a step
+  double units = 0;
+};
+// Over all steps that train; nothing if fewer than three are known.
+std::optional<Range> range_of(const RunRecord& run, const History& history) {
+  std::vector<double> means;
+  Range range{.low = INFINITY, .high = -INFINITY, .lowest_high = INFINITY, .highest_low = -INFINITY};
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (run.steps[history.points[i]].step.mode != run.training_mode()) continue;
+    if (!std::isfinite(history.at(Column::kMin, i)) || !std::isfinite(history.at(Column::kMax, i))) continue;
+    range.low = std::min(range.low, history.at(Column::kMin, i));
+    range.high = std::max(range.high, history.at(Column::kMax, i));
+    range.lowest_high = std::min(range.lowest_high, history.at(Column::kMax, i));
+    range.highest_low = std::max(range.highest_low, history.at(Column::kMin, i));
+    range.units = history.at(Column::kUnits, i);
+    means.push_back(history.at(Column::kMean, i));
+  }
+  if (means.size() < 3) return std::nullopt;
+  range.mean = median(std::move(means));
+  return range;
+}
+
+// Losses of PyTorch that stretch what they are given until shapes agree.
+bool stretches(std::string_view loss_class) {
+  constexpr std::string_view kLosses[] = {"mseloss",      "mse_loss",       "l1loss",    "l1_loss",
+                                          "smoothl1loss", "smooth_l1_loss", "huberloss", "huber_loss"};
+  return std::ranges::find(kLosses, loss_class) != std::end(kLosses);
+}
+
+bool is_column(const History& history, std::size_t row) {
+  return history.at(Column::kUnits, row) == 1 && history.at(Column::kCount, row) > 1;
+}
+bool is_row(const History& history, std::size_t row) {
+  return history.at(Column::kUnits, row) == history.at(Column::kCount, row) && history.at(Column::kCount, row) > 1;
+}
+
+// Predictions in a column beside labels in a row, or the other way round: each prediction is compared with the labels
+// of all samples, and the best answer is the same for all.
+bool look_for_stretched(const RunRecord& run, const History& predictions, Judgement& judgement) {
+  constexpr std::size_t kLeastSteps = 3;
+  const std::string& loss = predictions.role.loss_class;
+  if (!stretches(loss)) return false;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    if (labels->role.loss_class != loss) continue;
+    std::size_t crossed = 0;
+    double samples = 0;
+    bool are_labels_flat = true;
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      const auto at = std::ranges::lower_bound(labels->points, predictions.points[i]);
+      if (at == labels->points.end() || *at != predictions.points[i]) continue;
+      const auto row = static_cast<std::size_t>(at - labels->points.begin());
+      if (predictions.at(Column::kCount, i) != labels->at(Column::kCount, row)) continue;
+      are_labels_flat = is_row(*labels, row);
+      if (!(is_column(predictions, i) && are_labels_flat) && !(is_row(predictions, i) && is_column(*labels, row))) {
+        continue;
+      }
+      ++crossed;
+      samples = labels->at(Column::kCount, row);
+    }
+    if (crossed < kLeastSteps) continue;
+    const std::string column = fmt::format("({:.0f}, 1)", samples);
+    const std::string flat = fmt::format("({:.0f})", samples);
+    judgement.add({.severity = Severity::kError,
+                   .first_step = run.steps[predictions.points.front()].global_step,
+                   .last_step = run.steps[predictions.points.back()].global_step,
+                   .mode = run.training_mode(),
+                   .tensors = {predictions.name, labels->name},
+                   .value = samples,
+                   .threshold = 1,
+                   .message = fmt::format("The loss ({}) is given predictions of shape {} and labels of shape {}: it "
+                                          "compares every prediction with the labels of all samples.",
+                                          loss, are_labels_flat ? column : flat, are_labels_flat ? flat : column),
+                   .causes = {"one of the two lacks the last dimension of the other"},
+                   .advice = {"give both the same shape: labels.unsqueeze(1), or predictions.squeeze(1)"}});
+    return true;
+  }
+  return false;
+}
+
+// What is wrong with what a loss is given; empty if nothing is.
+std::string complaint_of(std::string_view loss, const Range& range) {
+  constexpr double kRounding = 1e-3;
+  const bool is_share = range.low >= 0 && range.high <= 1.0001;
+  const bool sums_to_one = range.units > 1 && std::fabs(range.mean * range.units - 1) < kRounding;
+  const bool is_log_likelihood = loss.starts_with("nll");
+  if (is_log_likelihood && is_share) return "takes logarithms of probabilities and is given probabilities";
+  if (is_log_likelihood && range.high > kRounding) {
+    return "takes logarithms of probabilities, which are never positive, and is given scores: a log-softmax is missing";
+  }
+  // Of the probabilities of one sample, one is at least an even chance.
+  if (is_log_likelihood && range.units > 1 && range.lowest_high < -std::log(range.units) - kRounding) {
+    return "takes logarithms of probabilities that sum to 1 for each sample, and these do not: a log-softmax over "
+           "samples instead of classes";
+  }
+  if (loss.starts_with("kl") && is_share && sums_to_one) {
+    return "takes logarithms of probabilities and is given probabilities";
+  }
+  const bool is_binary = loss.find("logits") != std::string_view::npos;
+  const bool takes_scores = is_binary || (is_about_classes(loss) && !is_log_likelihood);
+  if (!takes_scores) return {};
+  if (is_share && !is_binary && sums_to_one) {
+    return "takes scores and is given probabilities: a softmax is applied twice";
+  }
+  // Scores lie around zero, before they have learned anything and after; a sigmoid makes that one half.
+  if (is_share && is_binary && range.low < 0.5 && range.high > 0.5) {
+    return "takes scores and is given the output of a sigmoid: it is applied twice";
+  }
+  if (range.low == 0 && range.highest_low == 0 && range.high > 0) {
+    return "takes scores of either sign and is given the output of a rectifier";
+  }
+  return {};
+}
+
+void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
+  bool has_any = false;
+  for (const History* predictions : run.of_role(Role::kPredictions)) {
+    const std::string& loss = predictions->role.loss_class;
+    const std::optional<Range> range = range_of(run, *predictions);
+    if (loss.empty() || !range) continue;
+    has_any = true;
+    if (look_for_stretched(run, *predictions, judgement)) return;
+    const std::string what = complaint_of(loss, *range);
+    if (what.empty()) continue;
+    judgement.add(
+        {.severity = Severity::kWarning,
+         .first_step = run.steps[predictions->points.front()].global_step,
+         .last_step = run.steps[predictions->points.back()].global_step,
+         .mode = run.training_mode(),
+         .tensors = {predictions->name},
+         .value = range->high,
+         .threshold = 1,
+         .message = fmt::format("The loss ({}) {}.", loss, what),
+         .causes = {"the model ends with an activation that this loss does not expect, or without one that it "
+                    "does"},
+         .advice = {"cross entropy and losses with logits take the output of the last layer as it is; nll_loss "
+                    "and kl_div take log_softmax of it over the classes"},
+         .evidence = evidence_of("largest of " + predictions->name, run.series(*predictions, Column::kMax))});
+    return;
+  }
+  if (!has_any) judgement.cannot("needs what goes into the loss at three steps or more (min, max, mean)");
+}
+
+}  // namespace
+
+const Detector kCheckLossInput = {.name = "LossActivationMismatch",
+                                  .question = "Does the loss get what it takes?",
+                                  .depth = 0,
+                                  .look = look_at_loss_input};
+
+}  // namespace tornasole::rules

@@ -1,0 +1,81 @@
+#include "rules/check/optimizer_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "rules/check/number_windows.h"
+
+namespace tornasole::rules {
+namespace {
+
+// The number of a tensor at a point; NaN if there is none.
+double number_at(const History* history, std::uint32_t point, Column column) {
+  if (history == nullptr) return NAN;
+  const auto at = std::ranges::lower_bound(history->points, point);
+  if (at == history->points.end() || *at != point) return NAN;
+  return history->at(column, static_cast<std::size_t>(at - history->points.begin()));
+}
+
+double rate_at(const Series& rates, std::int64_t step, double otherwise) {
+  const auto at = std::ranges::lower_bound(rates.steps, step);
+  return at != rates.steps.end() && *at == step ? rates.values[static_cast<std::size_t>(at - rates.steps.begin())]
+                                                : otherwise;
+}
+
+// How hard decay pulls on the weights beside the loss: the median over weights and steps; NaN if it is not known.
+double decay_pull(const RunRecord& run) {
+  if (!(run.weight_decay > 0)) return NAN;
+  const Series rates = learning_rates(run);
+  std::vector<double> pulls;
+  for (const History* weight : run.of_role(Role::kWeight)) {
+    if (!weight->role.requires_grad) continue;
+    const History* gradient = run.find("gradient/" + weight->name);
+    for (std::size_t i = 0; i < weight->size(); ++i) {
+      const std::uint32_t point = weight->points[i];
+      if (!run.is_decay_decoupled) {
+        pulls.push_back(run.weight_decay * weight->at(Column::kL2, i) / number_at(gradient, point, Column::kL2));
+        continue;
+      }
+      // What a step takes off the weights, and what is left of the step beside it.
+      const double off = rate_at(rates, run.steps[point].global_step, run.base_rate) * run.weight_decay *
+                         weight->at(Column::kBefore, i);
+      const double update = weight->at(Column::kUpdate, i);
+      pulls.push_back(off / std::sqrt(std::max(update * update - off * off, 1e-6 * off * off)));
+    }
+  }
+  return median(std::move(pulls));
+}
+
+}  // namespace
+
+Series learning_rates(const RunRecord& run) {
+  std::map<std::uint32_t, double> largest;
+  for (const History* rate : run.of_role(Role::kLearningRate)) {
+    for (std::size_t i = 0; i < rate->size(); ++i) {
+      const std::uint32_t point = rate->points[i];
+      if (run.steps[point].step.mode != run.training_mode() || !std::isfinite(rate->at(Column::kMean, i))) continue;
+      const auto [at, is_new] = largest.try_emplace(point, rate->at(Column::kMean, i));
+      if (!is_new) at->second = std::max(at->second, rate->at(Column::kMean, i));
+    }
+  }
+  Series rates;
+  for (const auto& [point, rate] : largest) {
+    rates.steps.push_back(run.steps[point].global_step);
+    rates.optimizer_steps.push_back(run.steps[point].optimizer_step);
+    rates.values.push_back(rate);
+  }
+  return rates;
+}
+
+std::string decay_text(const RunRecord& run) {
+  constexpr double kOutweighs = 3;
+  const double pull = decay_pull(run);
+  if (!(pull > kOutweighs)) return {};
+  return fmt::format(" Weight decay ({:g}) pulls the weights to zero {:.2g} times as hard as the loss pulls elsewhere.",
+                     run.weight_decay, pull);
+}
+
+}  // namespace tornasole::rules

@@ -1,0 +1,17 @@
+#pragma once
+
+// What the optimizer does besides following the loss. Pure; detectors share these.
+
+#include <string>
+
+#include "rules/check/run_record.h"
+
+namespace tornasole::rules {
+
+// The rate of a training step: the largest of all groups; NaN where nobody said.
+Series learning_rates(const RunRecord& run);
+// What weight decay does to weights that it pulls to zero harder than the loss pulls elsewhere, as a sentence after a
+// blank; else empty.
+std::string decay_text(const RunRecord& run);
+
+}  // namespace tornasole::rules
