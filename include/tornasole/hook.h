@@ -323,6 +323,9 @@ class TORNASOLE_EXPORT Hook {
   // The first gradient tape of TensorFlow is entered: its weights, gradients and losses are told by name, so those
   // collections get patterns for them.
   void enter_tape();
+  // Writes the collections now, if they changed. The first step that is saved does it, and the end; who opens the trial
+  // earlier waits for them.
+  void export_collections() noexcept;
   void describe_model(const ModelDescription& model) noexcept;
   void set_facts(const StepFacts& facts) noexcept;
 

@@ -210,6 +210,9 @@ void bind_collections(nb::class_<PythonHook>& hook) {
       .def("set_collection",
            [](PythonHook& self, nb::handle config) { check(self.hook().set_collection(collection_config_of(config))); })
       .def("reset_collections", [](PythonHook& self) { check(self.hook().reset_collections()); })
+      .def(
+          "export_collections", [](PythonHook& self) { self.hook().export_collections(); },
+          "Writes the collections now, if they changed.")
       .def("enter_tape", [](PythonHook& self) { self.hook().enter_tape(); })
       .def("include_collection", [](PythonHook& self, std::string_view name) { self.hook().include_collection(name); })
       .def("set_save_config",

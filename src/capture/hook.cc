@@ -172,6 +172,7 @@ void Hook::save_tensor_view(std::string_view name, const TensorView& tensor,
   state_->save_tensor(name, tensor, collections);
 }
 void Hook::enter_tape() { state_->enter_tape(); }
+void Hook::export_collections() noexcept { state_->export_collections(); }
 void Hook::describe_model(const ModelDescription& model) noexcept { state_->describe_model(model); }
 void Hook::set_facts(const StepFacts& facts) noexcept { state_->set_facts(facts); }
 void Hook::add_listener(std::shared_ptr<StepListener> listener) { state_->listeners().add(std::move(listener)); }

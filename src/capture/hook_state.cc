@@ -243,6 +243,16 @@ void HookState::describe_model(const ModelDescription& model) noexcept {
   });
 }
 
+void HookState::export_collections() noexcept {
+  guarded("export_collections", [&] {
+    const std::lock_guard lock(mutex_);
+    if (!writer_ || !needs_export_locked()) return;
+    const bool has_saved = is_exported_;
+    writer_->push(CollectionsJob{export_collections_locked()}, 0, JobQueue::Wake::kSoon);
+    is_exported_ = has_saved;  // the first step that is saved exports them again, with the names in it
+  });
+}
+
 void HookState::set_facts(const StepFacts& facts) noexcept {
   guarded("set_facts", [&] {
     const std::lock_guard lock(mutex_);

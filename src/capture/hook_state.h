@@ -106,6 +106,7 @@ class HookState {
   std::vector<std::string> collection_names();
 
   void describe_model(const ModelDescription& model) noexcept;
+  void export_collections() noexcept;
   void set_facts(const StepFacts& facts) noexcept;
   void save_ready(std::string_view bytes, bool is_graph) noexcept;
   void dump_flight_recorder() noexcept;

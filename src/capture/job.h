@@ -96,6 +96,10 @@ struct ReadySummaryJob {
 struct ModelJob {
   std::string text = {};
 };
+// The collections as they are before the first step, for whoever waits for a run to begin.
+struct CollectionsJob {
+  std::shared_ptr<const format::CollectionsFile> file = {};
+};
 struct CloseJob {
   bool is_failed = false;
   std::string reason = {};
@@ -108,6 +112,6 @@ struct FlushJob {
 };
 
 using Job = std::variant<ValueJob, StreamJob, PieceJob, ShapeJob, ChunkDoneJob, StepStartJob, StepEndJob, StepDropJob,
-                         ReadySummaryJob, ModelJob, FlushJob, CloseJob>;
+                         ReadySummaryJob, ModelJob, CollectionsJob, FlushJob, CloseJob>;
 
 }  // namespace tornasole::capture

@@ -377,6 +377,12 @@ void Writer::handle_job(ModelJob& job) {
   if (!written.ok()) health_->note("model", written.error());
 }
 
+void Writer::handle_job(CollectionsJob& job) {
+  Status written = ensure_begun();
+  if (written.ok()) written = write_or_renew([&] { return write_collections(job.file); });
+  if (!written.ok()) health_->note("collections", written.error());
+}
+
 void Writer::handle_job(FlushJob& job) {
   failed_reason_ = job.failed_reason;
   publish_held();

@@ -81,6 +81,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void handle_job(StepDropJob& job);
   void handle_job(ReadySummaryJob& job);
   void handle_job(ModelJob& job);
+  void handle_job(CollectionsJob& job);
   void handle_job(FlushJob& job);
   void handle_job(CloseJob& job);
   bool is_current(std::uint64_t serial) const noexcept { return current_ && current_->id().serial == serial; }

@@ -2,13 +2,7 @@
 
 LAST_ROW = 347
 
-_OBJECT_STORE = "writing to object stores"
-_READER = "runs of several workers on the reading side"
-
-LEFT = {
-    **dict.fromkeys((3, 63, 74), _OBJECT_STORE),
-    218: _READER,
-}
+LEFT = {}
 NEED_NONE = (115,)
 # Rows about the packages of all frameworks: each environment shows its part.
 IN_EACH = (116, 126)

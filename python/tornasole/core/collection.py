@@ -251,7 +251,8 @@ class Collection(JsonText):
 
     def _adopt(self, plain: tuple) -> None:
         """Takes over what the engine has, without counting as a change."""
-        _, self._include_regex, self._exclude_regex, names, reductions, schedules, self._save_histogram = plain
+        _, include, exclude, names, reductions, schedules, self._save_histogram = plain
+        self._include_regex, self._exclude_regex = list(include), list(exclude)  # plain says what the engine knows
         self._tensor_names = set(names)
         self._matched = set()
         if reductions is None:

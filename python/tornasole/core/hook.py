@@ -17,6 +17,7 @@ from tornasole.core.logger import get_logger
 from tornasole.core.pending_collections import take_pending
 from tornasole.core.reduction_config import ReductionConfig
 from tornasole.core.save_config import SaveConfig
+from tornasole.core.truth_values import switch_of
 from tornasole.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ALLOWED_MODE_NAMES, ModeKeys
 
@@ -58,6 +59,7 @@ class BaseHook:
     _engine_hook: Any = None  # stays so in a copy, which captures nothing
     _is_automatic = False  # made without the script asking for it
     _rules: Any = None  # that run inside the training
+    _is_closed = False
     prepared_collections = False
     logger = property(lambda self: get_logger())
 
@@ -95,7 +97,8 @@ class BaseHook:
                 raise SMDebugTypeError(f"reduction_config: {form!r} is not allowed; allowed: a ReductionConfig")
             patterns = given["include_regex"]
             options.update(
-                {name: given[name] for name in ("export_tensorboard", "dry_run", "save_all", "include_workers")},
+                {name: switch_of(name, given[name]) for name in ("export_tensorboard", "dry_run", "save_all")},
+                include_workers=given["include_workers"],
                 out_dir=_as_text(given["out_dir"]),
                 tensorboard_dir=_as_text(given["tensorboard_dir"]),
                 reduction_config=None if form is None else form._key(),
@@ -240,6 +243,7 @@ class BaseHook:
 
     def _close_engine(self) -> None:
         """Ends the run. Whatever is called afterwards is ignored."""
+        self._is_closed = True
         if self._engine_hook is not None:
             self._engine_hook.close()
         if self._rules is not None:
@@ -418,6 +422,13 @@ class BaseHook:
     def add_to_collection(self, collection_name: str, variable) -> None:
         """Adds a tensor's name, a parameter, or a list of these to a collection."""
         self.get_collection(collection_name).add(variable)
+
+    @guarded()
+    def export_collections(self) -> None:
+        """Writes the collections now, if they changed; the first step that is saved writes them, and the end."""
+        if self._engine_hook is not None:
+            self._sync()
+            self._engine_hook.export_collections()
 
     def _reset_collections(self) -> None:
         self._engine_hook.reset_collections()

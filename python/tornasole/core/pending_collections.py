@@ -1,7 +1,8 @@
 """Collections that a script makes before it has a hook; the next hook of the framework adopts them.
 
 ``get_collection``, ``get_collections``, ``add_to_collection``, ``add_to_default_collection`` and ``reset_collections``
-of a framework's module act on the current hook's collections if there is a hook, else on these.
+of a framework's module act on the current hook's collections if there is a hook, else on these. Once that hook is
+closed, ``reset_collections`` begins anew: what follows is meant for the next hook.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ class FrameworkCollections:
         return hook if isinstance(hook, self._hook_class) else None
 
     def _manager(self) -> CollectionManager:
-        if hook := self._hook():
-            return hook.collection_manager
+        hook, framework = self._hook(), self._hook_class._framework
+        if framework not in _pending and hook is None:
+            self._begin_anew()
+        return _pending[framework] if framework in _pending else hook.collection_manager
+
+    def _begin_anew(self) -> None:
         cls = self._hook_class
-        if cls._framework not in _pending:
-            _pending[cls._framework] = CollectionManager.for_framework(
-                cls._framework, cls._framework_version, cls._collection_class
-            )
-        return _pending[cls._framework]
+        _pending[cls._framework] = CollectionManager.for_framework(
+            cls._framework, cls._framework_version, cls._collection_class
+        )
 
     def get_collection(self, name: str) -> Collection:
         """The collection of that name, created empty if there is none."""
@@ -57,10 +60,10 @@ class FrameworkCollections:
         self.add_to_collection("default", args)
 
     def reset_collections(self) -> None:
-        """Back to the built-in collections; an error once a hook has prepared them."""
+        """Back to the built-in collections; an error once a hook that is not closed has prepared them."""
         hook = self._hook()
-        if hook is None:
-            _pending.pop(self._hook_class._framework, None)
+        if hook is None or hook._is_closed:
+            self._begin_anew()
             return
         if hook.prepared_collections:
             raise SMDebugRuntimeError("the collections cannot be reset: the first step has prepared them")

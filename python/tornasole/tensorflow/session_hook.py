@@ -99,7 +99,7 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
             self.logger.info("trainings with %s cannot be captured: the hook is off", name)
             return
         self.graph = _v1.get_default_graph()
-        self._sync()
+        self.export_collections()
         self._tensors = self._collect()
         _tensors_by_hook(self.graph)[self] = self._tensors
 

@@ -41,6 +41,10 @@ class Collection(BaseCollection):
                 self.name,
             )
 
+    def add_for_mode(self, arg, mode=None) -> None:
+        """The same. A tensor is fetched in whichever mode runs it, so ``mode`` need not be given."""
+        self.add(arg)
+
     def _add_object(self, arg: Any) -> None:
         known = self._hook._tensor_name_of(arg) if self._hook is not None else None
         name = known or _own_name(arg)

@@ -280,3 +280,32 @@ def test_reset_collections(hook_class, tmp_path):
     assert hook.get_collection("weights").include_regex == ["^(?!gradient).*weight"]
     hook.run(1, VALUES)
     assert hook.prepared_collections
+
+
+def test_collections_are_reset_for_the_next_hook_once_the_last_one_is_closed(hook_class, tmp_path):
+    module = FrameworkCollections(hook_class)
+    first = hook_class(tmp_path / "first", include_collections=["mine"])
+    module.get_collection("mine").include("relu")
+    first.run(1, VALUES)
+    first.close()
+    assert module.get_collection("mine") is first.get_collection("mine"), "what was captured can still be looked at"
+    module.reset_collections()
+    assert "mine" not in module.get_collections()
+    module.get_collection("other").include("relu")
+    assert "other" not in first.get_collections()
+    second = hook_class(tmp_path / "second", include_collections=["other"])
+    assert second.get_collection("other").include_regex == ["relu"]
+    assert module.get_collection("other") is second.get_collection("other")
+
+
+def test_a_collection_named_in_a_file_gets_its_pattern_from_the_script(hook_class, tmp_path, saved_names):
+    named = [{"CollectionName": "mine"}, {"CollectionName": "left", "CollectionParameters": {"include_regex": "fc"}}]
+    file = {"LocalPath": str(tmp_path / "run"), "CollectionConfigurations": named}
+    (tmp_path / "hook.json").write_text(json.dumps(file))
+    hook = hook_class.create_from_json_file(tmp_path / "hook.json")
+    hook.get_collection("mine").include("relu")
+    hook.get_collection("left").exclude("bias")
+    hook.run(1, VALUES)
+    hook.close()
+    assert hook.get_collection("mine").tensor_names == {"relu_output_0"}
+    assert hook.get_collection("left").tensor_names == {"fc.weight"}

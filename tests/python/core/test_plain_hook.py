@@ -47,7 +47,18 @@ def test_positional_order(hook_class, tmp_path):
     assert hook.reduction_config is reductions and hook.save_config is schedule and hook.include_regex == ["x"]
 
 
+def test_switches_as_scripts_give_them(hook_class, tmp_path):
+    given = [(True, True), (1, True), ("true", True), (["true"], True), (numpy.bool_(True), True)]
+    given += [(False, False), (0, False), ("False", False), (["false"], False), (None, False)]
+    for number, (value, expected) in enumerate(given):
+        hook = hook_class(tmp_path / str(number), save_all=value, dry_run=value, export_tensorboard=value)
+        assert (hook.save_all, hook.dry_run, hook.tensorboard_dir is not None) == (expected,) * 3, value
+        hook.close()
+
+
 REFUSED = [
+    ("a switch that is neither on nor off", {"save_all": "maybe"}, SMDebugValueError, "save_all"),
+    ("a switch with several values", {"save_all": [True, False]}, SMDebugValueError, "save_all"),
     ("no directory", {"out_dir": None}, SMDebugRuntimeError, "out_dir"),
     ("a schedule of another type", {"save_config": 3}, SMDebugTypeError, "save_config"),
     ("a mode nobody knows", {"save_config": {"x": SaveConfigMode()}}, SMDebugValueError, "not a mode"),

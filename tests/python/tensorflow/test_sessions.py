@@ -51,6 +51,23 @@ def test_kinds_and_patterns(tmp_path, saved):
     assert hook.report()["errors"] == []
 
 
+def test_collections_can_be_read_before_anything_is_due(tmp_path):
+    hook = smd.SessionHook(tmp_path / "run", include_collections=["weights"])
+    for name in hook.include_collections:
+        hook.get_collection(name).save_config = smd.SaveConfig(end_step=0)
+    simple(hook)
+    trial = smd.create_trial(str(tmp_path / "run"))  # waits for the collections: the run is still open
+    assert "weights" in trial.collections() and trial.steps() == [] and trial.tensor_names() == []
+    hook.close()
+
+
+def test_the_first_saved_step_completes_the_collections(tmp_path):
+    hook = smd.SessionHook(tmp_path / "run", include_collections=["weights"])
+    simple(hook)
+    assert smd.create_trial(str(tmp_path / "run")).collection("weights").tensor_names == {"model/weight:0"}
+    hook.close()
+
+
 def test_everything_that_runs_and_nothing_else(tmp_path, saved):
     hook = smd.SessionHook(tmp_path / "run", save_all=True)
     assert simple(hook) == simple(None), "no operation ran that would not have run"

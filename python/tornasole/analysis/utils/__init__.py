@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 
-from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
+from tornasole.core.truth_values import parse_bool
+from tornasole.exceptions import SMDebugTypeError
 
 __all__ = ["no_refresh", "parse_bool", "parse_list_from_str", "refresh"]
 
@@ -45,22 +46,6 @@ def parse_list_from_str(arg, delimiter: str = ",") -> list[str]:
     if isinstance(arg, (list, tuple)):
         return list(arg)
     raise SMDebugTypeError(f"a list, or its items as text with '{delimiter}' between them, is wanted; not {arg!r}")
-
-
-_TRUTHS = {"True": True, "true": True, "False": False, "false": False}
-
-
-def parse_bool(arg, default: bool) -> bool:
-    """A truth value given as one or as text; the default for None."""
-    if arg is None:
-        return default
-    if isinstance(arg, bool):
-        return arg
-    if isinstance(arg, str) and arg in _TRUTHS:
-        return _TRUTHS[arg]
-    if isinstance(arg, (int, float)) and arg in (0, 1):
-        return bool(arg)
-    raise SMDebugValueError(f"{arg!r} is no truth value; True, true, False and false are")
 
 
 def _tensor_name_sorter(t_name: str) -> int:
