@@ -17,12 +17,13 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// An option, else TORNASOLE_<suffix> or SMDEBUG_<suffix>, else the default.
+// An option, else TORNASOLE_<suffix> or SMDEBUG_<suffix> or the suffix alone, as it was once called, else the default.
 Result<std::int64_t> count_setting(const std::optional<std::int64_t>& option, const config::Environment& environment,
                                    std::string_view suffix, std::int64_t fallback) {
   std::int64_t number = option.value_or(fallback);
   if (!option) {
-    const auto text = environment.get_twin(suffix);
+    auto text = environment.get_twin(suffix);
+    if (!text) text = environment.get(suffix);
     if (!text) return fallback;
     const std::string_view digits = trimmed(*text);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
