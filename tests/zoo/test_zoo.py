@@ -1,7 +1,7 @@
 """Trainings that are sick in known ways, and healthy ones that look like it: what `tornasole check` says of each.
 
-Every training runs under `tornasole run` with its default preset, as a user's script would. A table of all of them is
-printed at the end.
+Every training is captured by `tornasole run` with its default preset, as a user's script would be. A table of all of
+them is printed at the end.
 """
 
 import json
@@ -11,20 +11,26 @@ import sys
 
 import pytest
 
+import tornasole
 from architectures import ARCHITECTURES
+from strangers import STRANGERS
 from trainings import TRAININGS
 
 HERE = pathlib.Path(__file__).parent
-# name -> script, rules
-ALL = {name: ("trainings.py", rules) for name, (_, rules) in TRAININGS.items()}
-ALL.update({name: ("architectures.py", rules) for name, (_, rules) in ARCHITECTURES.items()})
+PROGRAM = pathlib.Path(tornasole.__file__).parent / "bin" / "tornasole"
+EXPECTED = {name: rules for zoo in (TRAININGS, ARCHITECTURES, STRANGERS) for name, (_, rules) in zoo.items()}
 _TABLE = []
 
 
-def command(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tornasole", *map(str, arguments)], capture_output=True, text=True, timeout=600
-    )
+@pytest.fixture(scope="module", name="stable")
+def fixture_stable(tmp_path_factory):
+    """A process that trains what it is told."""
+    out = tmp_path_factory.mktemp("stable") / "run"
+    command = [sys.executable, "-m", "tornasole", "run", "--out", str(out), str(HERE / "stable.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.stdin.close()
+        assert process.wait(60) == 0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,21 +40,28 @@ def fixture_table():
     print("\n" + "\n".join(f"{name:{width}}  {', '.join(told) or '-'}" for name, told in _TABLE))
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_what_check_says_of_a_training(name, tmp_path):
-    script, expected = ALL[name]
-    ran = command("run", "--out", tmp_path / "run", HERE / script, name)
-    assert ran.returncode == 0, ran.stderr
-    before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*"))
-    checked = command("check", tmp_path / "run", "--json")
-    assert sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*")) == before
+def capture(stable, name, directory):
+    """The directory of the trial of a training."""
+    out, log = directory / "run", directory / "log"
+    stable.stdin.write(json.dumps([name, str(out), str(log)]) + "\n")
+    stable.stdin.flush()
+    assert stable.stdout.readline() == "0\n", log.read_text()
+    return out
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_check_says_of_a_training(name, stable, tmp_path):
+    out = capture(stable, name, tmp_path)
+    before = sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*"))
+    checked = subprocess.run([PROGRAM, "check", out, "--json"], capture_output=True, text=True, timeout=600)
+    assert sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*")) == before
     report = json.loads(checked.stdout)
     verdicts = [verdict for verdict in report["verdicts"] if verdict["severity"] != "info"]
     _TABLE.append((name, [v["rule"] + ("" if v["symptom_of"] is None else " (symptom)") for v in verdicts]))
     assert checked.returncode == (10 if verdicts else 0)
     causes = {verdict["rule"] for verdict in verdicts if verdict["symptom_of"] is None}
-    if expected:
-        assert causes & set(expected), report
+    if EXPECTED[name]:
+        assert causes & set(EXPECTED[name]), report
     else:
         assert not verdicts, report
     for verdict in verdicts:

@@ -20,6 +20,8 @@ std::optional<double> entropy(const std::vector<std::int64_t>& counts) {
     const double share = static_cast<double>(count) / total;
     if (share > 0) sum -= share * std::log(share);
   }
+  // Labels that are all the same tell nothing of what others there could be.
+  if (!(sum > 0)) return std::nullopt;
   return sum;
 }
 
@@ -114,6 +116,24 @@ bool is_loss_of_a_guess(const RunRecord& run) {
   return losses.size() >= 2 && trivial && median(last_losses(losses)) > 0.97 * *trivial;
 }
 
+namespace {
+
+// How far the loss of a guess may be off, as a share: a variance is known as well as its samples are many.
+double guess_doubt(const RunRecord& run) {
+  if (!is_mean_square(run.loss_class())) return 0;
+  double samples = 0;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    for (std::size_t i = 0; i < labels->size(); ++i) {
+      const double rows = labels->at(Column::kSamples, i);
+      const double count = rows > 1 ? rows : labels->at(Column::kCount, i);
+      if (std::isfinite(count)) samples += count;
+    }
+  }
+  return samples > 0 ? std::min(1.0, 2 * std::sqrt(2 / samples)) : 0;
+}
+
+}  // namespace
+
 bool is_learned(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   const WindowMeans windows = loss_windows(run, losses, 10, 4);
@@ -137,7 +157,7 @@ bool stays_at_guess(const RunRecord& run) {
                                                  static_cast<double>(std::max<std::size_t>(half, 1)));
   const double fall = third_quarter - last_quarter;
   const bool is_falling = fall > std::max(8 * noise, kFalls * std::fabs(level));
-  const double limit = (1 - kNear) * *trivial;
+  const double limit = (1 - kNear + guess_doubt(run)) * *trivial;
   return level - 4 * noise > limit && last_quarter > limit && !is_falling;
 }
 
