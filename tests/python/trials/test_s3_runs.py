@@ -1,5 +1,6 @@
 """Runs on S3 from Python: hooks write to, and trials read from, a fake server on loopback."""
 
+import json
 import os
 import pathlib
 import signal
@@ -32,11 +33,13 @@ def server(monkeypatch):
         yield started
 
 
-def write(place, steps=5, is_killed=False, **options):
+def write(place, steps=5, is_killed=False, checkpoints=None, **options):
     hook = BaseHook(place, save_all=True, save_config=SaveConfig(save_interval=1), **options)
     for step in range(steps):
         if hook._begin_step(None):
             hook._engine_hook.save("weight", np.arange(6, dtype=np.float32) + step)
+        if checkpoints and step == 2:
+            (pathlib.Path(checkpoints) / "model.bin").write_bytes(b"weights")
         hook._end_step()
     if is_killed:
         while hook.report()["committed_steps"] < steps:
@@ -133,6 +136,32 @@ def test_an_interrupted_run_is_continued(server):
     trial = create_trial("s3://bucket/run")
     assert trial.steps() == list(range(10))
     assert trial.loaded_all_steps
+
+
+def test_a_checkpoint_state_continues_a_run_in_the_bucket(server, monkeypatch, tmp_path):
+    """The state file says where to go on, no matter that later steps were published; those are not written again."""
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    (tmp_path / "config.json").write_text(json.dumps({"LocalPath": str(checkpoints)}))
+    monkeypatch.setenv("CHECKPOINT_CONFIG_FILE_PATH", str(tmp_path / "config.json"))
+    program = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})\n"
+        "from test_s3_runs import write\n"
+        f"write('s3://bucket/run', is_killed=True, checkpoints={str(checkpoints)!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    seen = json.loads((checkpoints / "metadata.json").read_text())[-1]["latest-global-step-seen"]
+    assert seen in (2, 3), "the step at whose boundary the checkpoint was found"
+    before = {key: what for key, what in server.keys().items() if "/events/" in key}
+    assert len(before) == 5
+    write("s3://bucket/run", steps=6)
+    trial = create_trial("s3://bucket/run")
+    assert trial.steps() == list(range(seen + 7))
+    assert trial.loaded_all_steps
+    after = server.keys()
+    assert {key: after[key] for key in before} == before
 
 
 def test_summaries_for_tensorboard_go_to_the_bucket(server):
