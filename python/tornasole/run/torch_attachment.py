@@ -18,7 +18,7 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 
@@ -50,7 +50,6 @@ LOSS_FUNCTIONS = (
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 )
-_module_call = torch.nn.Module.__call__
 _UNKNOWN_PASSES = 3
 _MOST_TRAININGS = 100
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
@@ -62,6 +61,8 @@ class Attachment:
     def __init__(self):
         self.hook = None
         self.is_off = False
+        self._look: Optional[Callable[[torch.nn.Module], None]] = None  # at every call of a module
+        self._search: Optional[Tuple[Callable, Callable]] = None  # what stands in for Module.__call__, and that
         self._inside = threading.local()  # how deep in calls of modules, losses and loss functions
         self._known_losses: List[Any] = []  # grad_fn of losses of this step
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
@@ -77,20 +78,27 @@ class Attachment:
         """From now on every call of a module is looked at, until the model is found.
 
         Not by a callback for all modules, of which PyTorch would warn a program that compiles its model."""
-        look = look or self._look_for_model
+        self._stop_search()
+        self._look = look or self._look_for_model
 
         def enter(arguments: tuple) -> bool:
             try:
-                if not isinstance(arguments[0], torch.nn.modules.loss._Loss):
-                    look(arguments[0])
+                if self._look is not None and not isinstance(arguments[0], torch.nn.modules.loss._Loss):
+                    self._look(arguments[0])
             except Exception as error:
                 self._give_up(error)
             return False
 
-        torch.nn.Module.__call__ = stand_in(_module_call, enter, lambda _: None)
+        bare = torch.nn.Module.__call__
+        self._search = stand_in(bare, enter, lambda _: None), bare
+        torch.nn.Module.__call__ = self._search[0]
 
     def _stop_search(self) -> None:
-        torch.nn.Module.__call__ = _module_call
+        """What others have put in its place meanwhile stays; ours below it looks at nothing any more."""
+        self._look = None
+        if self._search is not None and torch.nn.Module.__call__ is self._search[0]:
+            torch.nn.Module.__call__ = self._search[1]
+        self._search = None
 
     def _look_for_model(self, module: torch.nn.Module) -> None:
         if not any(parameter.requires_grad for parameter in module.parameters()):
@@ -329,7 +337,7 @@ def attach() -> Attachment:
     _attachment = attachment = Attachment()
     functional, loss_type = torch.nn.functional, torch.nn.modules.loss._Loss
 
-    loss_type.__call__ = stand_in(_module_call, attachment.enter_loss_module, attachment.leave_loss_module)
+    loss_type.__call__ = stand_in(torch.nn.Module.__call__, attachment.enter_loss_module, attachment.leave_loss_module)
     for name in LOSS_FUNCTIONS:
         function = getattr(functional, name, None)
         if function is not None:
