@@ -181,13 +181,6 @@ std::optional<std::uint32_t> IndexColumns::find_tensor(std::string_view name) co
   return id && is_known(*id) ? id : std::nullopt;
 }
 
-std::vector<bool> IndexColumns::layouts_with(std::uint32_t tensor) const {
-  std::vector<bool> has(tables_.layouts.size());
-  for (std::uint32_t layout = 0; layout < has.size(); ++layout)
-    has[layout] = tables_.layouts.has_tensor(layout, tensor);
-  return has;
-}
-
 std::vector<bool> IndexColumns::tensors_of_mode(Mode mode) const {
   if (mode == Mode::kGlobal) return is_known_;
   std::vector<bool> has(is_known_.size());

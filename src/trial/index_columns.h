@@ -79,6 +79,7 @@ class IndexColumns {
   std::optional<std::int64_t> next_step(ModeStep step) const;
   std::optional<std::int64_t> last_step(Mode mode) const;
 
+  std::size_t part_count() const noexcept { return parts_.size(); }
   const Part& part(std::uint32_t id) const noexcept { return parts_[id]; }
   std::uint32_t part_id(const Part& part) const noexcept { return static_cast<std::uint32_t>(&part - parts_.data()); }
   std::string event_path(const Part& part) const;
@@ -96,8 +97,6 @@ class IndexColumns {
   // A tensor is known once a part has it, whatever the tables hold.
   std::optional<std::uint32_t> find_tensor(std::string_view name) const noexcept;
   bool is_known(std::uint32_t tensor) const noexcept { return tensor < is_known_.size() && is_known_[tensor]; }
-  // Per layout: whether it has the tensor.
-  std::vector<bool> layouts_with(std::uint32_t tensor) const;
   // Per tensor: whether a part of the mode has it.
   std::vector<bool> tensors_of_mode(Mode mode) const;
 

@@ -18,6 +18,12 @@ bool is_shown(const StepRow& row, const Progress& progress, StepFilter filter) n
   return false;
 }
 
+bool is_shown(const IndexColumns& columns, const Progress& progress, ModeStep step, StepFilter filter) {
+  const auto global = columns.global_step(step);
+  const StepRow* row = global ? columns.find_step(*global) : nullptr;
+  return row != nullptr && is_shown(*row, progress, filter);
+}
+
 std::vector<ModeStep> list_steps(const IndexColumns& columns, const Progress& progress, Mode mode, StepFilter filter) {
   std::vector<ModeStep> steps;
   if (mode == Mode::kGlobal) {
@@ -27,8 +33,7 @@ std::vector<ModeStep> list_steps(const IndexColumns& columns, const Progress& pr
     return steps;
   }
   for (const std::int64_t number : columns.mode_steps(mode)) {
-    const StepRow* row = columns.find_step(*columns.global_step({mode, number}));
-    if (row != nullptr && is_shown(*row, progress, filter)) steps.push_back({mode, number});
+    if (is_shown(columns, progress, {mode, number}, filter)) steps.push_back({mode, number});
   }
   return steps;
 }

@@ -19,6 +19,8 @@ struct Progress {
 // All workers wrote it, a later one is complete, or everything was loaded. Whether it is partial is another question.
 bool is_complete(const StepRow& row, const Progress& progress) noexcept;
 bool is_shown(const StepRow& row, const Progress& progress, StepFilter filter) noexcept;
+// The same of a step of a mode: of the first that was written under its number.
+bool is_shown(const IndexColumns& columns, const Progress& progress, ModeStep step, StepFilter filter);
 
 // Ascending; global steps for kGlobal.
 std::vector<ModeStep> list_steps(const IndexColumns& columns, const Progress& progress, Mode mode, StepFilter filter);

@@ -130,14 +130,24 @@ Result<std::uint32_t> TrialState::find_tensor(std::string_view name) const {
   return tensor_unavailable_error(name, settings_.name, near_misses(name, known));
 }
 
+std::shared_ptr<const TensorParts> TrialState::tensor_parts() const {
+  const std::lock_guard lock(cache_mutex_);
+  if (!tensor_parts_ || !tensor_parts_->is_of(columns_)) tensor_parts_ = std::make_shared<TensorParts>(columns_);
+  return tensor_parts_;
+}
+
 std::vector<ModeStep> TrialState::tensor_steps(std::uint32_t tensor, Mode mode, StepFilter filter) const {
-  const std::vector<bool> has = columns_.layouts_with(tensor);
-  std::vector<ModeStep> steps = list_steps(columns_, progress_, mode, filter);
-  std::erase_if(steps, [&](ModeStep step) {
-    bool is_saved = false;
-    for_each_part(columns_, step, [&](const Part& part) { is_saved |= has[part.layout]; });
-    return !is_saved;
+  std::vector<std::int64_t> numbers;
+  tensor_parts()->for_each(tensor, columns_, [&](const Part& part) {
+    if (mode == Mode::kGlobal) numbers.push_back(part.global_step);
+    if (mode != Mode::kGlobal && part.mode == mode) numbers.push_back(part.mode_step);
   });
+  std::ranges::sort(numbers);
+  numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+  std::vector<ModeStep> steps;
+  for (const std::int64_t number : numbers) {
+    if (is_shown(columns_, progress_, {mode, number}, filter)) steps.push_back({mode, number});
+  }
   return steps;
 }
 

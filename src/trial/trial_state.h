@@ -23,6 +23,7 @@
 #include "trial/lookup.h"
 #include "trial/run_watch.h"
 #include "trial/step_states.h"
+#include "trial/tensor_parts.h"
 #include "trial/trial_collections.h"
 #include "trial/trial_models.h"
 
@@ -127,6 +128,7 @@ class TrialState {
   // trial_query.cc
   Result<std::vector<bool>> names_to_search(const NameQuery& query) const;
   Error step_error(std::uint32_t tensor, ModeStep step) const;
+  std::shared_ptr<const TensorParts> tensor_parts() const;
 
   // trial_values.cc
   // Of a value that could not be read. May look at the store.
@@ -166,6 +168,8 @@ class TrialState {
 
   mutable std::mutex cache_mutex_;
   mutable std::map<const Location*, Tensor> cache_;  // guarded by cache_mutex_
+  // Guarded by cache_mutex_; shared with the questions that are being answered.
+  mutable std::shared_ptr<const TensorParts> tensor_parts_;
 };
 
 }  // namespace tornasole::trial

@@ -144,6 +144,9 @@ class HostileTrial : public testing::Test {
       const auto names = trial->tensor_names();
       if (!swept.ok() || !names.ok()) return 2;
       if (!names->empty()) (void)trial->tensor(names->front())->values();
+      for (const std::string& name : *names) {
+        if (trial->tensor(name)->steps(Mode::kGlobal, StepFilter::kIncludingIncomplete).empty()) return 4;
+      }
       (void)trial->tensor("no such name", global(0));
       if (!trial->refresh().ok() && on_damage == OnDamage::kSkip) return 3;
     }
@@ -323,6 +326,14 @@ TEST_F(HostileTrial, AMillionNamesInOneFile) {
     put_index(0, index);
   }
   expect_harmless("a million names");
+}
+
+TEST_F(HostileTrial, ANameOfItsOwnForEachStep) {
+  for (int step = 0; step < 50'000; ++step) {
+    put_index(step, {.event_file = "e", .tensors = {{fmt::format("n{}", step), 0, 16, {}}}});
+  }
+  put("training_job_end.ts", "");
+  expect_harmless("a name of its own for each step");
 }
 
 TEST_F(HostileTrial, ManyShapesInOneFile) {
