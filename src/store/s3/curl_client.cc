@@ -217,7 +217,7 @@ void CurlClient::prepare(CURL* handle, const HttpRequest& request, curl_slist* h
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_PROTOCOLS_STR, "http,https");  // unknown to old ones; the URL is ours in any case
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));  // where a server offers it; else 1.1
   set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(request.connect_timeout_s));
   set(CURLOPT_LOW_SPEED_LIMIT, 1L);
   set(CURLOPT_LOW_SPEED_TIME, std::max(1L, static_cast<long>(request.idle_timeout_s)));
