@@ -8,8 +8,8 @@
 3. Which modules are wanted is known once they ran: at the first step of a kind every module has a tap, after the root's
    forward pass those without a wanted tensor lose it.
 
-The callback belongs to the module and the capture to the callback, so a model that nobody needs any more goes as it
-would without them.
+The callback belongs to the module and the capture to the callback, which keeps no module: a model that nobody needs any
+more goes at once, as it would without them.
 """
 
 import contextlib
@@ -174,12 +174,13 @@ class ModelCapture:
         self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad)
         self._sizes: List[Tuple[Dict, int]] = []
         self._parameters: List[Tuple[str, torch.nn.Parameter]] = []
-        self._modules: List[Tuple[str, torch.nn.Module]] = []
+        self._modules: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
         self.call_order: Dict[str, int] = {}  # of the modules that were called, once that was seen
         self._taps: Dict[int, _Taps] = {}
         self._hanging: Optional[_Taps] = None
         self._compiled_call: Optional[Tuple[Callable, Callable]] = None  # in place of what
-        self._compiled: Optional[torch.nn.Module] = None  # what a root that was registered before was compiled into
+        # What a root that was registered before was compiled into.
+        self._compiled: Optional["weakref.ref[torch.nn.Module]"] = None
         self._pass = _engine.PassEnd()
         self._pass.set_used(self._has_root_pass)
         # A step that wants what this one wanted needs no look at anything, while nothing changed: see _is_calm.
@@ -203,7 +204,7 @@ class ModelCapture:
         self.is_compiled, self._has_root_pass = True, False
         self._pass.set_used(False)
         if compiled is not None:
-            self._compiled = compiled  # its name and structure are those of the root
+            self._compiled = weakref.ref(compiled)  # its name and structure are those of the root
             self._handle = before_forward(compiled, Callback(self.before_forward))
             return
         run = self._root()._compiled_call_impl
@@ -227,7 +228,7 @@ class ModelCapture:
         """Modules whose inputs and outputs cannot be had, by name: they run inside compiled code."""
         return [
             name
-            for i, (name, module) in enumerate(self._modules)
+            for i, (name, module) in enumerate(self.modules())
             if (self.is_compiled and i > 0) or getattr(module, "_compiled_call_impl", None) is not None
         ]
 
@@ -242,10 +243,10 @@ class ModelCapture:
 
     def modules(self) -> List[Tuple[str, torch.nn.Module]]:
         """(name, module), the root first."""
-        return self._modules
+        return [(name, module) for name, known in self._modules for module in [known()] if module is not None]
 
     def _find_structure(self, root: torch.nn.Module) -> None:
-        self._modules = list(self.names.modules())
+        self._modules = [(name, weakref.ref(module)) for name, module in self.names.modules()]
         self._parameters, self._places, self._sizes = [], [], []
         self.call_order = {}
         seen = set()
@@ -309,7 +310,7 @@ class ModelCapture:
             self._pass.set_listener(self._at_end if taps.needs_end(self._hook._captures_functions) else None)
         if self._has_root_pass and taps.follows_structure and self._hook._captures_functions and FunctionalTaps:
             self._functional = FunctionalTaps(
-                self._hook._save_or_rescue, {id(submodule): name for name, submodule in self._modules}
+                self._hook._save_or_rescue, {id(submodule): name for name, submodule in self.modules()}
             )
             self._functional.start()
         self._last_module = weakref.ref(module)
@@ -376,11 +377,11 @@ class ModelCapture:
                     handle = parameter.register_hook(tap)
                     taps.attached.append(Attached(handle, parameter._backward_hooks, tap))
         out_of_reach = set(self.uncaptured())
-        for i, (name, module) in enumerate([] if "forward_hook" in self._replaced else self._modules):
-            # The wrapper around compiled code is called outside it.
-            tapped = self._compiled if i == 0 and self._compiled is not None else module
+        compiled = None if self._compiled is None else self._compiled()
+        for i, (name, module) in enumerate([] if "forward_hook" in self._replaced else self.modules()):
             if name not in out_of_reach:
-                self._tap_module(taps, name, tapped)
+                # The wrapper around compiled code is called outside it.
+                self._tap_module(taps, name, compiled if i == 0 and compiled is not None else module)
             elif engine.wants(f"{name}_output_0") or engine.wants(f"{name}_input_0"):
                 self._hook._cannot_capture(name)
         root = self._root()

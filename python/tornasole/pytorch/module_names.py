@@ -1,5 +1,6 @@
 """What modules and parameters are called in a trial."""
 
+import weakref
 from typing import Iterator, Tuple
 
 import torch
@@ -29,7 +30,7 @@ def is_compiled(module: torch.nn.Module) -> bool:
 
 
 class ModuleNames:
-    """The names of one registered root and of everything below it.
+    """The names of one registered root and of everything below it. Does not keep the root.
 
     ``stable``: wrappers for data-parallel training leave no trace either, so that a run has the same names on one
     device and on many.
@@ -38,22 +39,24 @@ class ModuleNames:
     def __init__(self, root: torch.nn.Module, stable: bool = False):
         self._stable = stable
         named = unwrapped(root)
-        if stable and type(named).__name__ in _PARALLEL and isinstance(named._modules.get("module"), torch.nn.Module):
+        self._is_parallel = type(named).__name__ in _PARALLEL
+        if stable and self._is_parallel and isinstance(named._modules.get("module"), torch.nn.Module):
             named = unwrapped(named._modules["module"])
         self.root = named._get_name()
-        self._wrapped_root = root
+        self._wrapped_root = weakref.ref(root)
 
     def path(self, dotted: str) -> str:
         """A dotted path below the root, without the parts that wrappers put in."""
         parts = [part for part in dotted.split(".") if part not in _TRANSPARENT]
-        if self._stable and parts[:1] == ["module"] and type(unwrapped(self._wrapped_root)).__name__ in _PARALLEL:
+        if self._stable and parts[:1] == ["module"] and self._is_parallel:
             parts = parts[1:]
         return ".".join(parts)
 
     def modules(self) -> Iterator[Tuple[str, torch.nn.Module]]:
         """(name, module) of the root, first, and of every module below it; each module once."""
         seen = set()
-        for dotted, module in self._wrapped_root.named_modules():
+        root = self._wrapped_root()
+        for dotted, module in () if root is None else root.named_modules():
             path = self.path(dotted)
             # What a wrapper holds is known by the wrapper's own name.
             if (dotted and not path) or path in seen:
