@@ -40,7 +40,7 @@ def after_forward(module: torch.nn.Module, function: Callable, even_on_error: bo
 
 
 def _hang(module: torch.nn.Module, names, register: Callable):
-    for name in names:
+    for name in names if hasattr(module, "_forward_hooks_with_kwargs") else ():  # before PyTorch 2.0 values() are called
         callbacks = getattr(module, name)
         if type(callbacks) is OrderedDict and not callbacks:  # handles that were given out point to the dict they are in
             module.__dict__[name] = CallbackDict()
