@@ -183,6 +183,9 @@ TEST(Confusion, LooksAtTheEndOfTheRun) {
   EXPECT_EQ(ask(kCheckConfusion, run_with(50, {100, 0, 100, 0})).size(), 1U) << "class 1 is never predicted";
   EXPECT_TRUE(ask(kCheckConfusion, run_with(5, {100, 0, 100, 0})).empty()) << "the model is untrained";
   EXPECT_TRUE(ask(kCheckConfusion, run_with(50, {30, 0, 30, 0})).empty()) << "too few";
+  MadeRun contest = run_with(50, {100, 0, 100, 0});
+  contest.record.optimizers = 2;
+  EXPECT_TRUE(ask(kCheckConfusion, contest).empty()) << "a judge that is fooled is what the other one is trained for";
 }
 
 TEST(LossActivationMismatch, KnowsWhatALossDoesNotTake) {

@@ -215,6 +215,10 @@ void look_at_pairs(const RunRecord& run, Judgement& judgement) {
     judgement.cannot("needs predictions and labels of a classifier (statistic classes, or their values)");
     return;
   }
+  if (run.optimizers > 1) {
+    judgement.cannot("several optimizers train against each other: who is to tell right from wrong may well be fooled");
+    return;
+  }
   // The last third of the run.
   const std::uint32_t late = static_cast<std::uint32_t>(run.steps.size() * 2 / 3);
   std::size_t classes = 0;
