@@ -216,7 +216,7 @@ void look_at_pairs(const RunRecord& run, Judgement& judgement) {
     return;
   }
   if (run.optimizers > 1) {
-    judgement.cannot("several optimizers train against each other: who is to tell right from wrong may well be fooled");
+    judgement.cannot("several optimizers: in a contest, one that tells right from wrong may well be fooled");
     return;
   }
   // The last third of the run.
