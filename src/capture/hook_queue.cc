@@ -2,7 +2,10 @@
 // waiting and of bytes.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/errors.h"
@@ -41,40 +44,7 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
                              step_.id.mode_step, work.save_raw ? "" : ", reduced"));
   }
   if (work.save_shape) push_shape_locked(work.serial, work.name, tensor.shape());
-  const bool is_metric = work.is_metric && config_.in_sagemaker;
-  if (!work.reductions.empty() || is_metric) {
-    // Reducing reads the whole tensor: other threads need not wait for that.
-    reduce::Reduced reduced;
-    double mean = 0;
-    {
-      const WithoutLock unlocked(this, &lock);
-      std::vector<Reduction> wanted;
-      wanted.reserve(work.reductions.size());
-      for (const auto& [reduction, name] : work.reductions) wanted.push_back(reduction);
-      reduced = reduce::reduce(tensor, wanted, static_cast<int>(config_.reduce_threads));
-      if (is_metric) mean = reduce::mean_of(tensor);
-    }
-    for (const reduce::ReducedValue& value : reduced.values) {
-      const auto named = std::find_if(work.reductions.begin(), work.reductions.end(),
-                                      [&](const auto& pair) { return pair.first == value.reduction; });
-      std::vector<std::string_view> texts;
-      const TensorView number = value.value.view();
-      // Sums of unsigned elements are uint64, which smdebug cannot read either.
-      bool is_exact_only = false;
-      const std::optional<Tensor> wide =
-          config_.readable_by_smdebug ? reduce::widen_for_smdebug(number, &is_exact_only) : std::nullopt;
-      push_small_locked(work.serial, named->second, wide ? view_of(*wide, &texts) : number, work.wall_time);
-    }
-    note_non_finite_locked(work, reduced);
-    if (!reduced.skipped.empty() && warned_names_.insert(work.name).second) {
-      health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved",
-                                                   *work.name, dtype_name(tensor.dtype()), tensor.shape().to_string(),
-                                                   reduction_name(reduced.skipped.front())));
-    }
-    if (is_metric) {
-      step_.metrics.push_back({*work.name, step_.id.mode, mean, work.wall_time, step_.id.mode_step});
-    }
-  }
+  if (work.numbers != nullptr || (work.is_metric && config_.in_sagemaker)) write_numbers(lock, work, tensor);
   if (work.save_raw) {
     write_raw(lock, work, tensor);
   } else if (work.summary.histogram_tag != nullptr) {
@@ -85,11 +55,57 @@ void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work,
   }
 }
 
+void HookState::write_numbers(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
+  const bool is_metric = work.is_metric && config_.in_sagemaker;
+  reduce::Reduced reduced;
+  double mean = 0;
+  {
+    // Reducing reads the whole tensor: other threads need not wait for that, if it takes longer than to let them in.
+    std::optional<WithoutLock> unlocked;
+    if (tensor.size_bytes() > static_cast<std::int64_t>(kSmallBytes)) unlocked.emplace(this, &lock);
+    if (work.numbers != nullptr) {
+      reduced = reduce::reduce(tensor, work.numbers->reductions, static_cast<int>(config_.reduce_threads));
+    }
+    if (is_metric) mean = reduce::mean_of(tensor);
+  }
+  if (!reduced.values.empty()) push_numbers_locked(work, reduced);
+  note_non_finite_locked(work, reduced);
+  if (!reduced.skipped.empty() && warned_names_.insert(work.name).second) {
+    health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved", *work.name,
+                                                 dtype_name(tensor.dtype()), tensor.shape().to_string(),
+                                                 reduction_name(reduced.skipped.front())));
+  }
+  if (is_metric) {
+    step_.metrics.push_back({*work.name, step_.id.mode, mean, work.wall_time, step_.id.mode_step});
+  }
+}
+
+// `reduced` has values.
+void HookState::push_numbers_locked(const Work& work, const reduce::Reduced& reduced) {
+  std::byte* place = take_small_locked(work.serial, *work.name, reduced.values.size() * sizeof(Number), SummaryOrder());
+  if (place == nullptr) return;
+  auto* numbers = reinterpret_cast<Number*>(place);
+  const Numbers& wanted = *work.numbers;
+  std::size_t position = 0;
+  for (std::size_t i = 0; i < reduced.values.size(); ++i) {
+    const reduce::ReducedValue& value = reduced.values[i];
+    while (wanted.reductions[position] != value.reduction) ++position;  // what was skipped
+    auto* number = std::construct_at(numbers + i, Number{wanted.names[position], value.value});
+    if (!config_.readable_by_smdebug) continue;
+    // Sums of unsigned elements are uint64, which smdebug cannot read either.
+    bool is_exact_only = false;
+    const std::optional<Tensor> wide = reduce::widen_for_smdebug(value.value.view(), &is_exact_only);
+    if (wide) number->value = reduce::Scalar(wide->dtype(), wide->bytes().data());
+  }
+  writer_->push(NumbersJob{work.serial, work.wall_time, {numbers, reduced.values.size()}},
+                reduced.values.size() * sizeof(reduce::Scalar));
+}
+
 void HookState::note_non_finite_locked(const Work& work, const reduce::Reduced& reduced) {
   constexpr std::size_t kMaxNames = 100;
   if (step_.id.serial != work.serial || step_.non_finite.size() == kMaxNames) return;
-  const bool is_finite = std::ranges::none_of(
-      reduced.values, [](const reduce::ReducedValue& value) { return reduce::has_non_finite(value.value.view()); });
+  const bool is_finite =
+      std::ranges::all_of(reduced.values, [](const reduce::ReducedValue& value) { return value.value.is_finite(); });
   if (!is_finite) step_.non_finite.push_back(work.name);
 }
 
@@ -215,12 +231,13 @@ void HookState::push_stream(std::unique_lock<std::mutex>& lock, const Work& work
   if (is_cut) lose_unqueued_locked(work.serial, work.summary, *work.name, bytes);
 }
 
-void HookState::push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor,
-                                  double wall_time, SummaryOrder summary) {
-  if (config_.dry_run || step_.is_lost || step_.id.serial != serial) return;
-  const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
+// Room for a value of so few bytes, aligned for anything; null if there is none, which is told then, or no use for it.
+std::byte* HookState::take_small_locked(std::uint64_t serial, const std::string& name, std::size_t bytes,
+                                        const SummaryOrder& summary) {
+  if (config_.dry_run || step_.is_lost || step_.id.serial != serial) return nullptr;
   // The job counts as much as the value, so that a flood of tiny ones meets the limit too.
-  const std::size_t charge = bytes + sizeof(Job);
+  constexpr std::size_t kAlign = alignof(std::max_align_t);
+  const std::size_t charge = (bytes + sizeof(Job) + kAlign - 1) / kAlign * kAlign;
   if (!chunk_ || chunk_used_ + charge > chunk_.capacity()) {
     finish_chunk_locked();
     std::int64_t waited_ns = 0;
@@ -228,14 +245,22 @@ void HookState::push_small_locked(std::uint64_t serial, const std::string* name,
     chunk_ = writer_->queue().take_buffer(std::max(capacity, charge), wait_limits_locked(serial), &waited_ns);
     note_wait_locked(serial, waited_ns);
     if (!chunk_) {
-      lose_unqueued_locked(serial, summary, *name, bytes);
-      return;
+      lose_unqueued_locked(serial, summary, name, bytes);
+      return nullptr;
     }
   }
-  tensor.copy_to(chunk_.data() + chunk_used_);
-  const std::string_view content = as_bytes(chunk_, chunk_used_, bytes);
-  // Aligned for nobody but the copy: the elements are only ever moved as bytes.
+  std::byte* place = chunk_.data() + chunk_used_;
   chunk_used_ += charge;
+  return place;
+}
+
+void HookState::push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor,
+                                  double wall_time, SummaryOrder summary) {
+  const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
+  std::byte* place = take_small_locked(serial, *name, bytes, summary);
+  if (place == nullptr) return;
+  tensor.copy_to(place);
+  const std::string_view content = {reinterpret_cast<const char*>(place), bytes};
   writer_->push(ValueJob{serial, name, tensor.dtype(), tensor.shape(), wall_time, content, {}, {}, summary}, bytes);
 }
 

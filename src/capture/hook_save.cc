@@ -186,6 +186,15 @@ const std::string* HookState::reduction_name_locked(NameInfo& info, Reduction re
   return name;
 }
 
+const HookState::Numbers* HookState::numbers_locked(NameInfo& info, const std::vector<Reduction>& reductions) {
+  for (const Numbers& known : info.numbers) {
+    if (known.reductions == reductions) return &known;
+  }
+  Numbers numbers{.reductions = reductions};
+  for (const Reduction reduction : reductions) numbers.names.push_back(reduction_name_locked(info, reduction));
+  return &info.numbers.emplace_front(std::move(numbers));
+}
+
 SummaryOrder HookState::summary_locked(NameInfo& info, const plan::SaveOrder& order, const TensorView& tensor) {
   SummaryOrder summary;
   if (!has_summary(tensor)) return summary;
@@ -213,9 +222,7 @@ HookState::Work HookState::make_work_locked(NameInfo& info, const plan::Collecti
   work.save_raw = order.save_raw;
   work.save_shape = order.save_shape;
   work.is_metric = order.is_metric;
-  for (const Reduction reduction : order.reductions) {
-    work.reductions.emplace_back(reduction, reduction_name_locked(info, reduction));
-  }
+  if (!order.reductions.empty()) work.numbers = numbers_locked(info, order.reductions);
   if (config_.tensorboard_dir) work.summary = summary_locked(info, order, tensor);
   const std::int64_t bytes = std::max<std::int64_t>(tensor.size_bytes(), 0);
   for (const int position : order.collections) {
@@ -225,7 +232,7 @@ HookState::Work HookState::make_work_locked(NameInfo& info, const plan::Collecti
       saved = {&bytes_by_collection_[collection], &values_by_collection_[collection]};
     }
     ++*saved.values;
-    *saved.bytes += work.save_raw ? bytes : static_cast<std::int64_t>(8 * work.reductions.size());
+    *saved.bytes += work.save_raw ? bytes : static_cast<std::int64_t>(8 * order.reductions.size());
   }
   return work;
 }

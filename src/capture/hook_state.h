@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <forward_list>
 #include <functional>
 #include <map>
 #include <memory>
@@ -150,6 +151,11 @@ class HookState {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>{}(name); }
   };
+  // The numbers that an order wants of a tensor, and what they are called.
+  struct Numbers {
+    std::vector<Reduction> reductions = {};
+    std::vector<const std::string*> names = {};  // by position in `reductions`
+  };
   // What is known of a name.
   struct NameInfo {
     plan::NameId id = {};
@@ -157,6 +163,7 @@ class HookState {
     bool is_bad = false;
     bool is_seen_due = false;  // offered at a step at which something was due
     std::vector<std::pair<Reduction, const std::string*>> reduction_names = {};
+    std::forward_list<Numbers> numbers = {};  // one for each order so far; they stay where they are
     std::vector<std::pair<std::string, const std::string*>> histogram_tags = {};  // by collection
     const std::string* scalar_tag = nullptr;
     std::vector<NameInfo*> derived = {};  // by position in statistics_; null until it is first wanted
@@ -185,11 +192,11 @@ class HookState {
     bool save_raw = false;
     bool save_shape = false;
     bool is_metric = false;
-    std::vector<std::pair<Reduction, const std::string*>> reductions = {};
+    const Numbers* numbers = nullptr;  // null: none
     SummaryOrder summary = {};
     double wall_time = 0;
     bool is_empty() const noexcept {
-      return !save_raw && !save_shape && reductions.empty() && summary.histogram_tag == nullptr;
+      return !save_raw && !save_shape && numbers == nullptr && summary.histogram_tag == nullptr;
     }
   };
   struct Held {
@@ -268,11 +275,16 @@ class HookState {
   void watch_locked(NameInfo& info, const TensorView& tensor);
   void record_locked(NameInfo& info, const TensorView& tensor);
   const std::string* reduction_name_locked(NameInfo& info, Reduction reduction);
+  const Numbers* numbers_locked(NameInfo& info, const std::vector<Reduction>& reductions);
   SummaryOrder summary_locked(NameInfo& info, const plan::SaveOrder& order, const TensorView& tensor);
 
   // hook_queue.cc
   void write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
+  void write_numbers(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void note_non_finite_locked(const Work& work, const reduce::Reduced& reduced);
+  void push_numbers_locked(const Work& work, const reduce::Reduced& reduced);
+  std::byte* take_small_locked(std::uint64_t serial, const std::string& name, std::size_t bytes,
+                               const SummaryOrder& summary);
   void write_raw(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor);
   void push_small_locked(std::uint64_t serial, const std::string* name, const TensorView& tensor, double wall_time,
                          SummaryOrder summary = {});

@@ -264,9 +264,12 @@ void HookState::write_held_locked(std::unique_lock<std::mutex>& lock) {
     work.wall_time = held.wall_time;
     work.save_raw = (work.save_raw || held.is_trigger) && !before.save_raw;
     work.save_shape = work.save_shape && !before.save_shape && !work.save_raw;
-    std::erase_if(work.reductions, [&](const auto& pair) {
-      return std::find(before.reductions.begin(), before.reductions.end(), pair) != before.reductions.end();
-    });
+    if (work.numbers != nullptr && before.numbers != nullptr) {
+      std::vector<Reduction> rest = work.numbers->reductions;
+      const std::vector<Reduction>& written = before.numbers->reductions;
+      std::erase_if(rest, [&](Reduction one) { return std::ranges::find(written, one) != written.end(); });
+      work.numbers = rest.empty() ? nullptr : numbers_locked(*held.info, rest);
+    }
     if (before.summary.histogram_tag != nullptr) work.summary.histogram_tag = nullptr;
     if (before.summary.scalar_tag != nullptr) work.summary.scalar_tag = nullptr;
     if (!work.is_empty()) write_work(lock, work, view);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "capture/buffer_pool.h"
 #include "format/collections_file.h"
 #include "format/run_files.h"
+#include "reduce/reduce.h"
 #include "tornasole/mode.h"
 #include "tornasole/model.h"
 #include "tornasole/tensor.h"
@@ -45,6 +47,17 @@ struct ValueJob {
   Buffer buffer = {};             // keeps `content` alive, if it is not in a chunk
   std::vector<std::string> texts = {};
   SummaryOrder summary = {};
+};
+// One number that was computed of a tensor, under a name of its own.
+struct Number {
+  const std::string* name = nullptr;
+  reduce::Scalar value = {};
+};
+// The numbers of one tensor; they lie in a chunk.
+struct NumbersJob {
+  std::uint64_t serial = 0;
+  double wall_time = 0;
+  std::span<const Number> numbers = {};
 };
 // A tensor too large for the queue: its pieces follow, possibly mixed with jobs of other threads.
 struct StreamJob {
@@ -111,7 +124,7 @@ struct FlushJob {
   std::string failed_reason = {};
 };
 
-using Job = std::variant<ValueJob, StreamJob, PieceJob, ShapeJob, ChunkDoneJob, StepStartJob, StepEndJob, StepDropJob,
-                         ReadySummaryJob, ModelJob, CollectionsJob, FlushJob, CloseJob>;
+using Job = std::variant<ValueJob, NumbersJob, StreamJob, PieceJob, ShapeJob, ChunkDoneJob, StepStartJob, StepEndJob,
+                         StepDropJob, ReadySummaryJob, ModelJob, CollectionsJob, FlushJob, CloseJob>;
 
 }  // namespace tornasole::capture

@@ -227,6 +227,19 @@ void Writer::handle_job(ValueJob& job) {
   }
 }
 
+void Writer::handle_job(NumbersJob& job) {
+  if (!is_current(job.serial)) return;
+  open_first_event_file();
+  for (const Number& number : job.numbers) {
+    if (!current_) return;
+    check_current(current_->add_value({.name = number.name,
+                                       .dtype = number.value.dtype(),
+                                       .shape = Shape{1},
+                                       .wall_time = job.wall_time,
+                                       .content = number.value.bytes()}));
+  }
+}
+
 void Writer::handle_job(StreamJob& job) {
   if (!is_current(job.serial)) return;  // its pieces are then nobody's
   is_stream_stored_ = !job.summary.is_alone;

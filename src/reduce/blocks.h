@@ -69,16 +69,23 @@ class RowWalk {
 
 namespace blocks_detail {
 
-// Rows in place, cut into blocks.
+// One run, cut into blocks.
+template <typename Raw, typename Function>
+bool visit_run(const std::byte* first, std::size_t run, const Function& function) {
+  const auto* elements = reinterpret_cast<const Raw*>(first);
+  for (std::size_t at = 0; at < run; at += kBlockElements) {
+    if (!function(elements + at, std::min(kBlockElements, run - at))) return false;
+  }
+  return true;
+}
+
+// Rows in place.
 template <typename Raw, typename Function>
 bool visit_runs(const Layout& layout, const Function& function) {
   const auto run = static_cast<std::size_t>(layout.extent(layout.rank() - 1));
   RowWalk walk(layout);
   do {
-    const auto* elements = reinterpret_cast<const Raw*>(walk.row());
-    for (std::size_t at = 0; at < run; at += kBlockElements) {
-      if (!function(elements + at, std::min(kBlockElements, run - at))) return false;
-    }
+    if (!visit_run<Raw>(walk.row(), run, function)) return false;
   } while (walk.advance());
   return true;
 }
@@ -108,7 +115,11 @@ bool visit_gathered(const Layout& layout, const Function& function) {
 // size of the tensor's elements. A block has at most kBlockElements. Allocates nothing.
 template <typename Raw, typename Function>
 bool for_each_block(const TensorView& tensor, ElementOrder order, const Function& function) {
-  if (tensor.element_count() <= 0 || tensor.data() == nullptr) return true;
+  const std::int64_t count = tensor.element_count();
+  if (count <= 0 || tensor.data() == nullptr) return true;
+  if (tensor.strides_bytes().empty() && reinterpret_cast<std::uintptr_t>(tensor.data()) % alignof(Raw) == 0) {
+    return blocks_detail::visit_run<Raw>(tensor.data(), static_cast<std::size_t>(count), function);
+  }
   const Layout layout(tensor, order);
   const std::size_t last = layout.rank() - 1;
   constexpr std::int64_t kWorthARun = 256;

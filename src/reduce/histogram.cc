@@ -198,12 +198,12 @@ class Totals {
  public:
   void add(const float* x, std::size_t size) {
     BlockSums block;
-    kernels_.sum_floats(x, size, &block);
+    kernels_.summarize_floats(x, size, &block);
     add(block);
   }
   void add(const double* x, std::size_t size) {
     BlockSums block;
-    kernels_.sum_doubles(x, size, &block);
+    kernels_.summarize_doubles(x, size, &block);
     add(block);
   }
 

@@ -101,7 +101,7 @@ class IntReader {
  private:
   void take_doubles(const Raw* x, const double* doubles, std::size_t count) noexcept {
     BlockSums block;
-    kernels_.sum_doubles(doubles, count, &block);
+    kernels_.summarize_doubles(doubles, count, &block);
     min_ = std::min(min_, static_cast<T>(block.min));
     max_ = std::max(max_, static_cast<T>(block.max));
     abs_min_ = std::min(abs_min_, static_cast<U>(block.abs_min));

@@ -25,8 +25,9 @@ struct Scaled {
 };
 Scaled operator+(Scaled a, Scaled b) noexcept;
 
-// What is wanted of a pass besides sums and extremes.
+// What is wanted of a pass besides sums.
 struct RealNeeds {
+  bool extremes = false;  // and zeros; the rest of the needs, and one element alone, bring them too
   bool variance = false;
   bool abs_variance = false;
   bool product = false;

@@ -48,12 +48,6 @@ int scaling_exponent(double largest) noexcept {
   return std::max(exponent, -1000);  // 2^1000 is still a double
 }
 
-void sum_block(const VectorKernels& kernels, const float* x, std::size_t count, BlockSums* out) {
-  kernels.sum_floats(x, count, out);
-}
-void sum_block(const VectorKernels& kernels, const double* x, std::size_t count, BlockSums* out) {
-  kernels.sum_doubles(x, count, out);
-}
 // What is known of the elements read so far.
 class Chunk {
  public:
@@ -63,14 +57,16 @@ class Chunk {
   template <typename T>
   bool take(const T* x, std::size_t count) noexcept {
     BlockSums block;
-    sum_block(*kernels_, x, count, &block);
+    const bool has_extremes = summarize_block(x, count, &block);
     const double abs_total = total_of(block.abs_sum);
     const double squares = total_of(block.squares);
     if (!std::isfinite(abs_total)) count_non_finite(x, count);
-    min_ = std::min(min_, block.min);
-    max_ = std::max(max_, block.max);
-    abs_min_ = std::min(abs_min_, block.abs_min);
-    zeros_ += static_cast<std::int64_t>(block.zeros);
+    if (has_extremes) {
+      min_ = std::min(min_, block.min);
+      max_ = std::max(max_, block.max);
+      abs_min_ = std::min(abs_min_, block.abs_min);
+      zeros_ += static_cast<std::int64_t>(block.zeros);
+    }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       sum_.add(block.sum[lane]);
       if (std::is_same_v<T, double> && std::isfinite(block.sum[lane])) sum_.add(block.dropped[lane]);
@@ -125,6 +121,15 @@ class Chunk {
   }
 
  private:
+  // Whether more than the sums was found: of doubles always, since their sums may have to be scaled.
+  bool summarize_block(const float* x, std::size_t count, BlockSums* block) const noexcept {
+    (needs_.extremes ? kernels_->summarize_floats : kernels_->sum_floats)(x, count, block);
+    return needs_.extremes;
+  }
+  bool summarize_block(const double* x, std::size_t count, BlockSums* block) const noexcept {
+    kernels_->summarize_doubles(x, count, block);
+    return true;
+  }
   template <typename T>
   void count_non_finite(const T* x, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
@@ -273,9 +278,10 @@ Scaled variance_of(const TensorView& tensor, const Load& load, const Chunk& firs
 }
 
 template <typename Load>
-RealSummary summarize(const TensorView& tensor, const Load& load, const RealNeeds& needs, int threads) {
+RealSummary summarize(const TensorView& tensor, const Load& load, RealNeeds needs, int threads) {
   RealSummary summary;
   summary.count = tensor.element_count();
+  needs.extremes |= needs.variance || needs.abs_variance || needs.product || needs.counts || summary.count == 1;
   Chunk all = read(tensor, load, needs, 1.0, threads);
   all.describe(summary);
   if (summary.has_nan()) return summary;

@@ -86,6 +86,7 @@ RealNeeds needs_of(std::span<const Reduction> wanted, bool are_moduli) noexcept 
     needs.variance |= is_variance && !reduction.of_absolute;
     needs.abs_variance |= is_variance && reduction.of_absolute;
     needs.product |= reduction.kind == ReductionKind::kProd;
+    needs.extremes |= reduction.kind == ReductionKind::kMin || reduction.kind == ReductionKind::kMax;
   }
   return needs;
 }
@@ -248,6 +249,15 @@ Reduced collect(std::span<const Reduction> wanted, const ValueOf& value_of) {
 }
 
 }  // namespace
+
+bool Scalar::is_finite() const noexcept {
+  if (dtype_ == DType::kFloat32) {
+    float value = 0;
+    std::memcpy(&value, words_, sizeof value);
+    return std::isfinite(value);
+  }
+  return !has_non_finite(view());
+}
 
 std::optional<double> Scalar::to_double() const noexcept {
   switch (family_of(dtype_)) {

@@ -39,6 +39,7 @@ class Scalar {
   Tensor to_tensor() const { return {dtype_, Shape{1}, std::string(bytes())}; }
   // As far as a double holds it; nothing for complex numbers.
   std::optional<double> to_double() const noexcept;
+  bool is_finite() const noexcept;
   bool operator==(const Scalar& other) const noexcept { return dtype_ == other.dtype_ && bytes() == other.bytes(); }
 
  private:

@@ -90,8 +90,10 @@ HWY_INLINE void find_extremes(const T* HWY_RESTRICT x, std::size_t count, BlockS
   out->zeros = zeros;
 }
 
-template <bool kIsExact, typename T>
+// Floats are added as doubles; so many of them lose nothing that a float would show. What doubles lose is kept.
+template <typename T>
 HWY_INLINE void sum_block(const T* HWY_RESTRICT x, std::size_t count, BlockSums* HWY_RESTRICT out) {
+  constexpr bool kIsExact = std::is_same_v<T, double>;
   Row sum, abs_sum, squares, dropped;
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -103,7 +105,11 @@ HWY_INLINE void sum_block(const T* HWY_RESTRICT x, std::size_t count, BlockSums*
         sum.part[p] = hn::Add(sum.part[p], v);
       }
       abs_sum.part[p] = hn::Add(abs_sum.part[p], hn::Abs(v));
-      squares.part[p] = hn::Add(squares.part[p], hn::Mul(v, v));
+      if constexpr (kIsExact) {
+        squares.part[p] = hn::Add(squares.part[p], hn::Mul(v, v));
+      } else {
+        squares.part[p] = hn::MulAdd(v, v, squares.part[p]);  // the square of a float is exact: the bits are the same
+      }
     }
   }
   sum.store(out->sum);
@@ -123,7 +129,6 @@ HWY_INLINE void sum_block(const T* HWY_RESTRICT x, std::size_t count, BlockSums*
     out->abs_sum[lane] += std::fabs(v);
     out->squares[lane] += v * v;
   }
-  find_extremes(x, count, out);
 }
 
 template <bool kOfAbsolute, typename T>
@@ -152,8 +157,15 @@ HWY_INLINE void deviate_block(const T* HWY_RESTRICT x, std::size_t count, double
   }
 }
 
-HWY_ATTR void sum_floats(const float* x, std::size_t count, BlockSums* out) { sum_block<false>(x, count, out); }
-HWY_ATTR void sum_doubles(const double* x, std::size_t count, BlockSums* out) { sum_block<true>(x, count, out); }
+HWY_ATTR void sum_floats(const float* x, std::size_t count, BlockSums* out) { sum_block(x, count, out); }
+HWY_ATTR void summarize_doubles(const double* x, std::size_t count, BlockSums* out) {
+  sum_block(x, count, out);
+  find_extremes(x, count, out);
+}
+HWY_ATTR void summarize_floats(const float* x, std::size_t count, BlockSums* out) {
+  sum_block(x, count, out);
+  find_extremes(x, count, out);
+}
 HWY_ATTR void deviate_floats(const float* x, std::size_t count, double centre, bool of_absolute, BlockDeviations* out) {
   of_absolute ? deviate_block<true>(x, count, centre, out) : deviate_block<false>(x, count, centre, out);
 }
@@ -389,9 +401,9 @@ HWY_ATTR std::size_t count_active(const float* HWY_RESTRICT x, std::size_t count
 }
 
 constexpr VectorKernels kKernels = {
-    HWY_STR(HWY_NAMESPACE), sum_floats,      sum_doubles,    deviate_floats,     deviate_doubles, multiply_floats,
-    widen_halves,           widen_bfloat16s, widen_integers, take_moduli,        partition_keys,  compare_floats,
-    extend_range,           classify_floats, add_to_units,   count_active_units, count_active};
+    HWY_STR(HWY_NAMESPACE), sum_floats,   summarize_floats, summarize_doubles, deviate_floats,     deviate_doubles,
+    multiply_floats,        widen_halves, widen_bfloat16s,  widen_integers,    take_moduli,        partition_keys,
+    compare_floats,         extend_range, classify_floats,  add_to_units,      count_active_units, count_active};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace reduce

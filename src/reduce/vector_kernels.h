@@ -53,8 +53,9 @@ struct UnitSums {
 
 struct VectorKernels {
   const char* name;
-  void (*sum_floats)(const float* x, std::size_t count, BlockSums* out);
-  void (*sum_doubles)(const double* x, std::size_t count, BlockSums* out);
+  void (*sum_floats)(const float* x, std::size_t count, BlockSums* out);  // the sums alone
+  void (*summarize_floats)(const float* x, std::size_t count, BlockSums* out);
+  void (*summarize_doubles)(const double* x, std::size_t count, BlockSums* out);
   void (*deviate_floats)(const float* x, std::size_t count, double centre, bool of_absolute, BlockDeviations* out);
   void (*deviate_doubles)(const double* x, std::size_t count, double centre, bool of_absolute, BlockDeviations* out);
   void (*multiply_floats)(const float* x, std::size_t count, BlockProduct* out);

@@ -88,9 +88,10 @@ class HeldView : public TensorView {
 // Never throws: this is called inside a training.
 inline HeldView view(const at::Tensor& tensor) noexcept {
   try {
+    if (is_readable(tensor)) return HeldView(tensor);
     if (!tensor.defined() || tensor.is_meta()) return {};
-    const at::Tensor host = to_host(tensor);
-    return is_readable(host) ? HeldView(host) : HeldView();
+    at::Tensor host = to_host(tensor);
+    return is_readable(host) ? HeldView(std::move(host)) : HeldView();
   } catch (...) {
     return {};
   }
