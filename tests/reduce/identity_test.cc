@@ -118,6 +118,36 @@ TEST_F(EveryInstructionSet, GivesTheSameBits) {
   }
 }
 
+// A reduction that needs less of a pass than others do gives what it gives beside them.
+TEST_F(EveryInstructionSet, OneReductionAloneGivesTheSameBits) {
+  std::vector<Reduction> all;
+  for (const ReductionKind kind : {ReductionKind::kMin, ReductionKind::kMax, ReductionKind::kMean, ReductionKind::kStd,
+                                   ReductionKind::kVariance, ReductionKind::kSum, ReductionKind::kProd}) {
+    all.push_back({kind, false});
+    all.push_back({kind, true});
+  }
+  all.push_back({ReductionKind::kL1, false});
+  all.push_back({ReductionKind::kL2, false});
+  for (const VectorKernels* kernels : supported_vector_kernels()) {
+    use_vector_kernels(*kernels);
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16, DType::kComplex64}) {
+      for (const std::size_t count : {1, 2, 17, 2049, 70'000}) {
+        for (const Values values : kAllValues) {
+          const std::string bytes = make_bytes(dtype, count, values, static_cast<std::uint32_t>(count));
+          const TensorView tensor(dtype, bytes.data(), Shape{static_cast<std::int64_t>(count)});
+          for (const ReducedValue& beside : reduce(tensor, all).values) {
+            const Reduced alone = reduce(tensor, std::span(&beside.reduction, 1));
+            ASSERT_EQ(alone.values.size(), 1U);
+            ASSERT_EQ(alone.values.front().value, beside.value)
+                << kernels->name << " " << dtype_name(dtype) << " n=" << count << " "
+                << reduction_name(beside.reduction) << " values " << static_cast<int>(values);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(EveryAlignment, GivesTheSameBits) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16}) {
     const std::size_t count = 5003;
