@@ -310,6 +310,9 @@ class TORNASOLE_EXPORT Hook {
   Status reset_collections();
   // The collection is among those saved, from the next step on.
   void include_collection(std::string_view name);
+  // These statistics are derived, too (HookOptions::derived). kInvalid for a name that is none, and once steps have
+  // begun.
+  Status derive(const std::vector<std::string>& statistics);
   // What collections have that are prepared from now on and say nothing themselves.
   Status set_save_config(const SaveConfig& config);
   Status set_reduction_config(const ReductionConfig& config);

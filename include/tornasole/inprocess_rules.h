@@ -12,15 +12,15 @@
 //
 // A thread of low priority, started with the first step that is published, reads the hook's own run as anybody would
 // and runs the rules over it. So the training is neither waited for nor touched. Only rules that statistics are enough
-// for may run here. The hook is told to save what they need, and no more: the collections, and the reductions of those
-// that were not saved anyway.
+// for may run here. The hook is told to save what they need, and no more: the collections, the reductions of those that
+// were not saved anyway, and the statistics that are derived.
 //
 // When the condition of a rule is met first, a warning is logged, the tensors it is about are saved whole at the next
 // steps, and the flight recorder, if there is one, is written.
 //
-// Rules run as they are documented, or, in profile check, ask what tornasole check asks: of the whole run so far, and
-// told once the answer has lasted, so that a healthy training hears nothing. A rule that was given parameters, and one
-// that the check has no question for, runs as documented in either profile.
+// They ask what tornasole check asks: of the whole run so far, and told once the answer has lasted, so that a healthy
+// training hears nothing. A rule that was given parameters, and one that the check has no question for, runs as it is
+// documented; so do all in profile reference, whose limits healthy trainings meet, too.
 //
 // Of several workers the first runs the rules, over what all of them write. In a forked child nothing runs.
 
@@ -53,7 +53,7 @@ struct InProcessOptions {
   double poll_s = 0.5;            // at most so often is what was published looked at
   std::int64_t detail_steps = 3;  // of the mode: tensors of a first finding are saved whole for so many; 0: not
   bool dump_flight_recorder = true;
-  Profile profile = Profile::kReference;
+  Profile profile = Profile::kCheck;
   // Called on the rules' thread after each step at which a condition is met.
   std::function<void(const RuleOutcome& rule, const Violation& newest)> on_met = {};
 };
@@ -61,8 +61,7 @@ struct InProcessOptions {
 class TORNASOLE_EXPORT InProcessRules {
  public:
   // Before the first step. The hook stays where it is until `stop`. kInvalid for a rule or a parameter that does not
-  // exist; kUnsupported for a rule that needs whole values, a clock or a statistic that the hook does not derive, and
-  // for a hook that writes nothing.
+  // exist; kUnsupported for a rule that needs whole values or a clock, and for a hook that writes nothing.
   static Result<InProcessRules> start(Hook* hook, std::vector<InProcessRule> rules, InProcessOptions options = {});
   InProcessRules(InProcessRules&&) noexcept;
   InProcessRules& operator=(InProcessRules&&) noexcept;

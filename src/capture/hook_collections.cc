@@ -201,6 +201,7 @@ std::vector<std::string> Hook::tensor_names(std::string_view collection) const {
 }
 Status Hook::reset_collections() { return state_->reset_collections(); }
 void Hook::include_collection(std::string_view name) { state_->include_collection(name); }
+Status Hook::derive(const std::vector<std::string>& statistics) { return state_->derive(statistics); }
 Status Hook::set_save_config(const SaveConfig& config) { return state_->set_save_config(config); }
 Status Hook::set_reduction_config(const ReductionConfig& config) { return state_->set_reduction_config(config); }
 std::vector<std::string> Hook::saved_collections() const { return state_->saved_collections(/*only_due=*/false); }

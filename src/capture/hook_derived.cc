@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/utf8.h"
 #include "capture/hook_state.h"
 #include "capture/without_lock.h"
 #include "plan/builtin_collections.h"
@@ -43,6 +44,26 @@ std::vector<Statistic> parse_statistics(const std::vector<std::string>& names) {
     if (const auto statistic = reduce::parse_statistic(name)) statistics.push_back(*statistic);
   }
   return statistics;
+}
+
+bool compare_with_previous(const std::vector<Statistic>& statistics) {
+  return std::ranges::any_of(statistics, compares);
+}
+
+Status HookState::derive(const std::vector<std::string>& statistics) {
+  if (is_inert()) return {};
+  const std::lock_guard lock(mutex_);
+  if (plan_) return invalid_error("statistics to be derived are chosen before the first step");
+  for (const std::string& name : statistics) {
+    const auto statistic = reduce::parse_statistic(name);
+    if (!statistic) return invalid_error("there is no statistic '{}' to be derived", printable(name));
+    if (std::ranges::find(statistics_, *statistic) != statistics_.end()) continue;
+    statistics_.push_back(*statistic);
+    config_.derived.push_back(name);
+  }
+  keeps_previous_ = compare_with_previous(statistics_);
+  if (!statistics_.empty()) collections_.include("derived");
+  return {};
 }
 
 bool is_derived_name(std::string_view name) noexcept { return name.starts_with(kPrefix); }

@@ -111,11 +111,7 @@ HookState::HookState(config::Config config, std::shared_ptr<Health> health, plan
       exceptions_at_open_(std::uncaught_exceptions()),
       start_ns_(clock->monotonic_ns()),
       statistics_(parse_statistics(config_.derived)),
-      keeps_previous_(std::ranges::any_of(statistics_,
-                                          [](reduce::Statistic statistic) {
-                                            return statistic == reduce::Statistic::kUpdate ||
-                                                   statistic == reduce::Statistic::kCosinePrevious;
-                                          })),
+      keeps_previous_(compare_with_previous(statistics_)),
       collections_(std::move(collections)),
       recorder_(config_.flight_recorder_steps, config_.flight_recorder_bytes),
       kept_(static_cast<std::size_t>(config_.queue_bytes)) {

@@ -60,6 +60,8 @@ TensorView view_of(const Tensor& tensor, std::vector<std::string_view>* texts);
 
 // By name; the configuration has checked them.
 std::vector<reduce::Statistic> parse_statistics(const std::vector<std::string>& names);
+// Whether one of them compares with an earlier step.
+bool compare_with_previous(const std::vector<reduce::Statistic>& statistics);
 // The name of a derived statistic, of which there are no statistics.
 bool is_derived_name(std::string_view name) noexcept;
 
@@ -100,6 +102,7 @@ class HookState {
   Status reset_collections();
   void enter_tape();
   void include_collection(std::string_view name);
+  Status derive(const std::vector<std::string>& statistics);
   Status set_save_config(const SaveConfig& config);
   Status set_reduction_config(const ReductionConfig& config);
   std::vector<std::string> saved_collections(bool only_due);
@@ -338,9 +341,7 @@ class HookState {
   const Clock* const clock_;
   const int exceptions_at_open_;
   const std::int64_t start_ns_;
-  const std::vector<reduce::Statistic> statistics_;
-  const bool keeps_previous_;  // one of them compares with an earlier step
-  bool is_writer_ = true;      // this worker writes at all
+  bool is_writer_ = true;  // this worker writes at all
 
   StepListeners listeners_;  // thread of the steps only
 
@@ -357,6 +358,8 @@ class HookState {
 
   std::mutex mutex_;
   // everything below is guarded by mutex_
+  std::vector<reduce::Statistic> statistics_;  // constant once steps have begun
+  bool keeps_previous_ = false;                // one of them compares with an earlier step
   std::condition_variable copies_done_;
   int in_flight_ = 0;  // threads that copy or reduce a value without the lock
   plan::Collections collections_;

@@ -20,8 +20,7 @@ Result<InProcessRules> InProcessRules::start(Hook* hook, std::vector<InProcessRu
     TORNASOLE_TRY(const NamedRule made, make_rule(rule.rule, rule.parameters, {}));
     if (rule.name.empty()) rule.name = made.name;
     if (inprocess::is_question(rule, options.profile)) {
-      TORNASOLE_TRY(std::vector<Need> of_question, rules::question_needs(rules::question_name(rule.rule)));
-      needs.push_back(std::move(of_question));
+      needs.push_back(rules::question_needs(rules::question_name(rule.rule)));
     } else {
       needs.push_back(made.rule->needs());
     }

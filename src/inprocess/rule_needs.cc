@@ -14,20 +14,12 @@ namespace {
 constexpr std::string_view kTellsNonFinite = "abs_max";
 
 // The statistics of a need that can be stored; what they are of is saved with these.
-Result<ReductionConfig> reductions_of(std::string_view rule, const Need& need, const HookOptions& options) {
+Result<ReductionConfig> reductions_of(std::string_view rule, const Need& need) {
   if (need.value) {
     return unsupported_error(
         "rule {} needs whole values: inside the training only rules that statistics are enough for may run; "
         "run it beside the training or after it",
         rule);
-  }
-  for (const std::string& statistic : need.derived) {
-    const auto& derived = options.derived;
-    if (!derived || std::ranges::find(*derived, statistic) == derived->end()) {
-      return unsupported_error(
-          "rule {} needs the statistic '{}', which the hook does not derive; its option derived can ask for it", rule,
-          statistic);
-    }
   }
   ReductionConfig config;
   for (std::size_t i = 0; i < kStatCount; ++i) {
@@ -35,10 +27,11 @@ Result<ReductionConfig> reductions_of(std::string_view rule, const Need& need, c
     // What is no reduction, such as a count, is not stored: the rule does without it, as with any run that lacks it.
     if (need.stats.has(stat)) static_cast<void>(add_reductions(stat_name(stat), &config));
   }
-  if (config == ReductionConfig() && need.reductions_without_value) {
+  if (config == ReductionConfig() && (need.reductions_without_value || !need.derived.empty())) {
+    // A run knows a tensor by what was saved under its own name, so what is derived is not enough.
     TORNASOLE_CHECK(add_reductions(kTellsNonFinite, &config));
   }
-  if (config == ReductionConfig() && need.derived.empty()) {
+  if (config == ReductionConfig()) {
     return unsupported_error("rule {} needs statistics that are not stored; run it beside the training or after it",
                              rule);
   }
@@ -68,8 +61,6 @@ class NeededCollections {
       : hook_(*hook), options_(hook->options()), saved_(options_.include_collections) {
     if (options_.save_all) saved_.emplace_back("all");
   }
-
-  const HookOptions& options() const noexcept { return options_; }
 
   Status save(const std::string& name, const ReductionConfig& wanted, bool is_scalar) {
     static_cast<void>(hook_.collection(name));  // made if there is none
@@ -118,11 +109,12 @@ Status save_needs(std::string_view rule, const std::vector<Need>& needs, Hook* h
   NeededCollections collections(hook);
   std::vector<ReductionConfig> wanted;
   for (const Need& need : needs) {
-    TORNASOLE_TRY(ReductionConfig reductions, reductions_of(rule, need, collections.options()));
+    TORNASOLE_TRY(ReductionConfig reductions, reductions_of(rule, need));
     wanted.push_back(std::move(reductions));
   }
   for (std::size_t i = 0; i < needs.size(); ++i) {
     const Need& need = needs[i];
+    TORNASOLE_CHECK(hook->derive(need.derived));
     const bool is_everything = need.collections.empty() && need.regex.empty() && need.names.empty();
     const std::vector<std::string> names = is_everything ? std::vector<std::string>{"all"} : need.collections;
     for (const std::string& name : names) TORNASOLE_CHECK(collections.save(name, wanted[i], is_scalar(need)));

@@ -50,7 +50,7 @@ class InProcessRulesTest : public testing::Test {
     return std::move(*hook);
   }
   static InProcessRules start(Hook& hook, std::vector<InProcessRule> rules,
-                              InProcessOptions options = {.poll_s = 0.01}) {
+                              InProcessOptions options = {.poll_s = 0.01, .profile = Profile::kReference}) {
     auto started = InProcessRules::start(&hook, std::move(rules), std::move(options));
     EXPECT_TRUE(started.ok()) << (started.ok() ? "" : started.error().message);
     return std::move(*started);
@@ -89,12 +89,13 @@ class InProcessRulesTest : public testing::Test {
 TEST_F(InProcessRulesTest, AConditionIsMetWhileTheTrainingRuns) {
   Hook hook = open(options());
   std::atomic<int> met = 0;
-  InProcessRules rules = start(hook, {{.rule = "vanishing_gradient"}},
-                               {.poll_s = 0.01, .on_met = [&](const RuleOutcome& rule, const Violation& newest) {
-                                  EXPECT_EQ(rule.name, "VanishingGradient");
-                                  EXPECT_EQ(newest.tensor, "gradient/fc.weight");
-                                  ++met;
-                                }});
+  InProcessRules rules = start(
+      hook, {{.rule = "vanishing_gradient"}},
+      {.poll_s = 0.01, .profile = Profile::kReference, .on_met = [&](const RuleOutcome& rule, const Violation& newest) {
+         EXPECT_EQ(rule.name, "VanishingGradient");
+         EXPECT_EQ(newest.tensor, "gradient/fc.weight");
+         ++met;
+       }});
   train(hook, 3, 1e-9F);
   EXPECT_TRUE(wait_for([&] { return met == 3; }));
   train(hook, 2, 1.0F, 3);
@@ -155,9 +156,11 @@ TEST_F(InProcessRulesTest, ReductionsThatAreSavedAnywayAreCompleted) {
 TEST_F(InProcessRulesTest, TensorsOfAFindingAreSavedWholeForAWhile) {
   Hook hook = open(options());
   std::atomic<bool> is_met = false;
-  InProcessRules rules = start(
-      hook, {{.rule = "VanishingGradient"}},
-      {.poll_s = 0.01, .detail_steps = 2, .on_met = [&](const RuleOutcome&, const Violation&) { is_met = true; }});
+  InProcessRules rules = start(hook, {{.rule = "VanishingGradient"}},
+                               {.poll_s = 0.01,
+                                .detail_steps = 2,
+                                .profile = Profile::kReference,
+                                .on_met = [&](const RuleOutcome&, const Violation&) { is_met = true; }});
   train(hook, 1, 1e-9F);
   ASSERT_TRUE(wait_for([&] { return is_met.load(); }));
   train(hook, 5, 1.0F, 1);
@@ -182,7 +185,6 @@ TEST_F(InProcessRulesTest, WhatCannotRunIsRefused) {
       {"a parameter that does not exist", {.rule = "VanishingGradient", .parameters = {{"limit", "1"}}}, "limit"},
       {"whole values", {.rule = "DeadRelu"}, "needs whole values"},
       {"a clock", {.rule = "StalledTrainingRule"}, "is about time"},
-      {"a statistic that is not derived", {.rule = "SilentOptimizer"}, "'hash'"},
       {"another run", {.rule = "SimilarAcrossRuns"}, "other trials"},
   };
   const std::filesystem::path root = path_;
@@ -190,7 +192,7 @@ TEST_F(InProcessRulesTest, WhatCannotRunIsRefused) {
     path_ = root / c.what;
     Hook hook = open(options());
     const auto before = hook.saved_collections();
-    const auto started = InProcessRules::start(&hook, {c.rule});
+    const auto started = InProcessRules::start(&hook, {c.rule}, {.profile = Profile::kReference});
     ASSERT_FALSE(started.ok()) << c.what;
     EXPECT_THAT(started.error().message, HasSubstr(c.message)) << c.what;
     EXPECT_EQ(hook.saved_collections(), before) << c.what;
@@ -221,7 +223,7 @@ TEST_F(InProcessRulesTest, LossesAndEverythingMayBeWatched) {
   EXPECT_TRUE(trial().has_tensor("fc.weight"));
 }
 
-TEST_F(InProcessRulesTest, TheProfileCheckTellsWhatHasLasted) {
+TEST_F(InProcessRulesTest, WithoutAProfileWhatHasLastedIsTold) {
   const auto noise = [](int i) { return 0.5F * std::sin(static_cast<float>(i) * 12.9898F); };
   const struct {
     const char* what;
@@ -253,7 +255,7 @@ TEST_F(InProcessRulesTest, TheProfileCheckTellsWhatHasLasted) {
   for (const auto& c : kCases) {
     path_ = root / c.what;
     Hook hook = open(options());
-    InProcessRules rules = start(hook, {c.rule}, {.poll_s = 0.01, .profile = Profile::kCheck});
+    InProcessRules rules = start(hook, {c.rule}, {.poll_s = 0.01});
     for (int i = 0; i < 200; ++i) {
       auto step = hook.begin_step(Mode::kTrain);
       step.save("loss", c.loss(i));
@@ -270,30 +272,49 @@ TEST_F(InProcessRulesTest, TheProfileCheckTellsWhatHasLasted) {
   path_ = root;
 }
 
-TEST_F(InProcessRulesTest, TheProfileCheckSaysWhatItNeeds) {
+TEST_F(InProcessRulesTest, WhatRulesNeedIsDerived) {
   const struct {
     const char* rule;
-    const char* message;
+    Profile profile;
+    const char* derived;
   } kCases[] = {
-      {"DeadRelu", "outputs of layers"}, {"SilentOptimizer", "'update'"}, {"SimilarAcrossRuns", "other trials"}};
+      {"SilentOptimizer", Profile::kCheck, "derived/update/fc.weight"},
+      {"SilentOptimizer", Profile::kReference, "derived/hash/fc.weight"},
+      {"DeadRelu", Profile::kCheck, "derived/unit_activity/relu_output_0"},
+      {"InputRange", Profile::kCheck, "derived/quantiles/Net_input_0"},
+      {"ClassImbalance", Profile::kCheck, "derived/counts/CrossEntropyLoss_input_1"},
+  };
   const std::filesystem::path root = path_;
   for (const auto& c : kCases) {
-    path_ = root / c.rule;
+    path_ = root / c.rule / (c.profile == Profile::kCheck ? "check" : "reference");
     Hook hook = open(options());
-    const auto started = InProcessRules::start(&hook, {{.rule = c.rule}}, {.profile = Profile::kCheck});
-    ASSERT_FALSE(started.ok()) << c.rule;
-    EXPECT_THAT(started.error().message, HasSubstr(c.message)) << c.rule;
+    InProcessRules rules = start(hook, {{.rule = c.rule}}, {.poll_s = 0.01, .profile = c.profile});
+    for (int i = 0; i < 3; ++i) {
+      auto step = hook.begin_step(Mode::kTrain);
+      step.save("Net_input_0", std::vector<float>{1, 2});
+      step.save("relu_output_0", std::vector<float>{0, 2});
+      step.save("CrossEntropyLoss_input_1", std::vector<std::int64_t>{0, 2});
+      step.save("fc.weight", std::vector<float>{1, static_cast<float>(i)});
+      step.save("loss", 1.0F);
+    }
+    EXPECT_TRUE(hook.close().ok());
+    rules.stop();
+    EXPECT_EQ(rules.outcomes()[0].steps_evaluated, 3) << c.rule;
+    const Trial run = trial();
+    EXPECT_TRUE(run.has_tensor(c.derived)) << c.rule;
+    const std::string_view source = std::string_view(c.derived).substr(std::string_view(c.derived).rfind('/') + 1);
+    EXPECT_FALSE(run.tensor(source)->has_value({Mode::kTrain, 0})) << c.rule;
   }
   path_ = root;
-  HookOptions derives = options();
-  derives.derived = {"update"};
-  Hook hook = open(std::move(derives));
-  InProcessRules rules = start(hook, {{.rule = "SilentOptimizer"}}, {.poll_s = 0.01, .profile = Profile::kCheck});
-  train(hook, 3, 1.0F);
-  EXPECT_TRUE(hook.close().ok());
-  rules.stop();
-  EXPECT_EQ(rules.outcomes()[0].steps_evaluated, 3);
-  EXPECT_TRUE(trial().has_tensor("fc.weight"));
+}
+
+TEST_F(InProcessRulesTest, StatisticsAreChosenBeforeTheFirstStep) {
+  Hook hook = open(options());
+  EXPECT_THAT(hook.derive({"median"}).error().message, HasSubstr("'median'"));
+  EXPECT_TRUE(hook.derive({"counts", "counts"}).ok());
+  EXPECT_EQ(hook.options().derived, (std::vector<std::string>{"counts"}));
+  train(hook, 1, 1.0F);
+  EXPECT_THAT(hook.derive({"update"}).error().message, HasSubstr("before the first step"));
 }
 
 TEST_F(InProcessRulesTest, AForkedChildHasNoneAndLeavesAtOnce) {
@@ -321,7 +342,9 @@ TEST_F(InProcessRulesTest, ACallbackThatThrowsEndsTheRulesAlone) {
   Hook hook = open(options());
   InProcessRules rules =
       start(hook, {{.rule = "VanishingGradient"}},
-            {.poll_s = 0.01, .on_met = [](const RuleOutcome&, const Violation&) { throw std::runtime_error("mine"); }});
+            {.poll_s = 0.01, .profile = Profile::kReference, .on_met = [](const RuleOutcome&, const Violation&) {
+               throw std::runtime_error("mine");
+             }});
   train(hook, 1, 1e-9F);
   EXPECT_TRUE(wait_for([&] { return std::ranges::count(log(), "rules inside the training have ended: mine") == 1; }));
   train(hook, 2, 1e-9F, 1);

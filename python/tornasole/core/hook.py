@@ -45,8 +45,8 @@ class BaseHook:
     :mod:`tornasole.rules.configs` makes. The hook saves what they need besides. When a condition is met first, a
     warning is logged and the tensors it is about are saved whole for ``rule_detail_steps`` (3) steps;
     ``on_rule(name, finding)`` is called each time, on that thread. They look at new steps at most every ``rule_poll``
-    (0.5) seconds. ``rule_profile="check"`` asks what ``tornasole check`` asks instead of what the rules are documented
-    to look for: of the whole run so far, told once the answer has lasted.
+    (0.5) seconds. They ask what ``tornasole check`` asks: of the whole run so far, told once the answer has lasted;
+    with parameters, or ``rule_profile="reference"``, what the rules are documented to look for.
 
     A new hook is the one that ``get_hook()`` returns. It belongs to the process that built it: in a forked child it
     does nothing, and a pickled or copied hook is an empty object. Except that in processes which ``multiprocessing``

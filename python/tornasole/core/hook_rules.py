@@ -12,7 +12,7 @@ from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 
 _POLL_SECONDS = 0.5
 _DETAIL_STEPS = 3
-_PROFILES = ("reference", "check")
+_PROFILES = ("check", "reference")
 
 
 class HookRules:

@@ -40,15 +40,15 @@ class LiveRecord {
 
 namespace {
 
-constexpr std::string_view kUpdate = "update";
-constexpr std::string_view kCosine = "cosine_previous";
+// What of the layers a question is about, by the ends of names: PyTorch and MXNet number them, Keras does not.
+enum class Layers : std::uint8_t { kNone, kOutputs, kInputs, kOfLosses };
 
 struct Question {
   std::string_view name;
   const Detector* detector;
   std::array<std::string_view, 3> collections = {};  // besides losses
-  std::string_view statistic = {};
-  bool needs_layers = false;
+  std::string_view statistic = {};                   // derived of the last of them
+  Layers layers = Layers::kNone;
 };
 
 constexpr Question kQuestions[] = {
@@ -69,35 +69,56 @@ constexpr Question kQuestions[] = {
     {.name = "VanishingGradient",
      .detector = &kCheckVanishingGradient,
      .collections = {"gradients", "weights"},
-     .statistic = kUpdate},
+     .statistic = "update"},
     {.name = "LearningRateSanity",
      .detector = &kCheckLearningRate,
      .collections = {"gradients", "weights"},
-     .statistic = kUpdate},
+     .statistic = "update"},
     {.name = "SilentOptimizer",
      .detector = &kCheckSilentOptimizer,
      .collections = {"gradients", "weights"},
-     .statistic = kUpdate},
+     .statistic = "update"},
     {.name = "FrozenLayers",
      .detector = &kCheckFrozenLayers,
      .collections = {"gradients", "weights"},
-     .statistic = kUpdate},
+     .statistic = "update"},
     {.name = "MissingZeroGrad",
      .detector = &kCheckMissingZeroGrad,
      .collections = {"gradients", "optimizer_gradients"},
-     .statistic = kCosine},
-    {.name = "DeadRelu", .detector = &kCheckDeadRelu, .needs_layers = true},
-    {.name = "SaturatedActivation", .detector = &kCheckSaturation, .needs_layers = true},
-    {.name = "ConstantOutput", .detector = &kCheckConstantOutput, .needs_layers = true},
-    {.name = "InputRange", .detector = &kCheckInputRange, .needs_layers = true},
-    {.name = "ClassImbalance", .detector = &kCheckClassImbalance, .needs_layers = true},
-    {.name = "Confusion", .detector = &kCheckConfusion, .needs_layers = true},
-    {.name = "InitialLoss", .detector = &kCheckInitialLoss, .needs_layers = true},
-    {.name = "SuspiciousValidation", .detector = &kCheckSuspiciousValidation, .needs_layers = true},
-    {.name = "DuplicateShards", .detector = &kCheckShards, .needs_layers = true},
-    {.name = "DataRepeat", .detector = &kCheckDataRepeat, .needs_layers = true},
-    {.name = "TrainEvalMismatch", .detector = &kCheckTrainEval, .needs_layers = true},
+     .statistic = "cosine_previous"},
+    {.name = "DeadRelu", .detector = &kCheckDeadRelu, .layers = Layers::kOutputs},
+    {.name = "SaturatedActivation", .detector = &kCheckSaturation, .layers = Layers::kOutputs},
+    {.name = "ConstantOutput", .detector = &kCheckConstantOutput, .layers = Layers::kOutputs},
+    {.name = "InputRange", .detector = &kCheckInputRange, .layers = Layers::kInputs},
+    {.name = "SuspiciousValidation", .detector = &kCheckSuspiciousValidation, .layers = Layers::kInputs},
+    {.name = "DuplicateShards", .detector = &kCheckShards, .layers = Layers::kInputs},
+    {.name = "DataRepeat", .detector = &kCheckDataRepeat, .layers = Layers::kInputs},
+    {.name = "TrainEvalMismatch", .detector = &kCheckTrainEval, .layers = Layers::kInputs},
+    {.name = "ClassImbalance", .detector = &kCheckClassImbalance, .layers = Layers::kOfLosses},
+    {.name = "Confusion", .detector = &kCheckConfusion, .layers = Layers::kOfLosses},
+    {.name = "InitialLoss", .detector = &kCheckInitialLoss, .layers = Layers::kOfLosses},
 };
+
+Need layer_need(Layers layers) {
+  // One pattern each: what a pattern does not find is told to the user.
+  Need need{.exclude_regex = {"^derived/"}, .stats = kRecordStats, .derived = {"counts", "across_samples"}};
+  switch (layers) {
+    case Layers::kInputs:
+      need.regex = {R"((_input_\d+|/inputs)$)"};
+      need.derived.emplace_back("quantiles");
+      break;
+    case Layers::kOfLosses:
+      // Labels and predictions, as modules of losses are given them and as Keras calls them.
+      need.regex = {R"(([Ll]oss|cross_entropy|with_logits|kl_div)_input_\d+$|^(labels|predictions)$)"};
+      need.derived.emplace_back("classes");
+      break;
+    default:
+      need.regex = {R"((_output_\d+|/outputs)$)"};
+      need.derived.emplace_back("unit_activity");
+      break;
+  }
+  return need;
+}
 
 const Question* find_question(std::string_view name) {
   const auto* const found = std::ranges::find(kQuestions, name, &Question::name);
@@ -179,24 +200,14 @@ std::string_view question_name(std::string_view rule) {
   return question == nullptr ? std::string_view() : question->name;
 }
 
-Result<std::vector<Need>> question_needs(std::string_view name) {
+std::vector<Need> question_needs(std::string_view name) {
   const Question& question = *find_question(name);
-  if (question.needs_layers) {
-    return unsupported_error(
-        "rule {} of profile check looks at inputs and outputs of layers: tornasole check and watch ask it of a run "
-        "that "
-        "saved them",
-        name);
-  }
   std::vector<Need> needs = {{.collections = {"losses"}, .stats = {Stat::kMean, Stat::kCount}}};
   for (const std::string_view collection : question.collections) {
-    if (collection.empty()) continue;
-    Need need{.collections = {std::string(collection)}, .stats = kRecordStats};
-    const bool has_statistic =
-        question.statistic == kUpdate ? collection == "weights" : collection == "optimizer_gradients";
-    if (!question.statistic.empty() && has_statistic) need.derived = {std::string(question.statistic)};
-    needs.push_back(std::move(need));
+    if (!collection.empty()) needs.push_back({.collections = {std::string(collection)}, .stats = kRecordStats});
   }
+  if (!question.statistic.empty()) needs.back().derived = {std::string(question.statistic)};
+  if (question.layers != Layers::kNone) needs.push_back(layer_need(question.layers));
   return needs;
 }
 

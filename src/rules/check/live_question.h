@@ -25,8 +25,8 @@ std::shared_ptr<LiveRecord> make_live_record(const Trial& trial);
 
 // The name as rules spell it, where the check asks this of a run by its own; empty where it does not.
 std::string_view question_name(std::string_view rule);
-// What a hook has to save for it. kUnsupported where that are outputs of layers, which no collection holds.
-Result<std::vector<Need>> question_needs(std::string_view name);
+// What a hook has to save for it.
+std::vector<Need> question_needs(std::string_view name);
 // `name` is one that question_name gave.
 NamedRule make_question(std::string_view name, std::shared_ptr<LiveRecord> record);
 
