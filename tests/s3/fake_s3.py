@@ -424,6 +424,7 @@ class Server(ThreadingHTTPServer):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bucket", action="append", default=["bucket"])
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at")
     parser.add_argument("--fault", default="")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--page", type=int, default=1000, help="keys of a listing at most")
@@ -435,9 +436,9 @@ def main():
     parser.add_argument("--secret", default=SECRET_KEY)
     arguments = parser.parse_args()
     handler = type("BoundHandler", (Handler,), {"bucket": Bucket(arguments)})
-    server = Server(("127.0.0.1", 0), handler)
+    server = Server((arguments.host, 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(json.dumps({"endpoint": f"http://127.0.0.1:{server.server_address[1]}"}), flush=True)
+    print(json.dumps({"endpoint": f"http://{arguments.host}:{server.server_address[1]}"}), flush=True)
     sys.stdin.read()
 
 

@@ -9,13 +9,14 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from s3_servers import ROOT, VERSITYGW, fake_s3, versitygw
+from s3_servers import ROOT, TLS_FRONT, VERSITYGW, fake_s3, tls_front, versitygw
 
 BIN = None
 SMDEBUG = ROOT / ".venvs" / "smdebug" / "bin" / "python"
@@ -382,6 +383,54 @@ class RealServer(Case):
             self.assertRegex(listed, rf"steps +{expected['steps']} ")
             shown = json.loads(self.tornasole(server, "stats", "s3://bucket/theirs", "--json"))
             self.assertIn(f"{expected['last_mean']:.6g}"[:6], json.dumps(shown))
+
+
+@unittest.skipUnless(TLS_FRONT.exists() or os.environ.get("CI"), "tls_front is missing (make env NAME=s3)")
+class Protocols(Case):
+    def use(self, protocol):
+        """A run that is written and read over TLS; what it came by."""
+        with fake_s3() as backend, tls_front(backend, self.scratch, protocol) as server:
+            done = train(server, "s3://bucket/run", self.scratch / "log", steps=60)
+            self.assertIn("committed 60 dropped 0", done.stdout, done.stderr)
+            self.assertRegex(self.tornasole(server, "verify", "s3://bucket/run"), r"damaged +0\n")
+            stranger = run(server, BIN / "tornasole", "ls", "s3://bucket/run", AWS_CA_BUNDLE="")
+            self.assertNotEqual(stranger.returncode, 0, "a certificate that nobody vouches for")
+            self.assertIn("certificate", stranger.stdout + stranger.stderr)
+            return server.protocols()
+
+    def test_http_2_is_used_where_a_server_offers_it(self):
+        seen = self.use("h2")
+        self.assertEqual(list(seen["requests"]), ["HTTP/2.0"])
+        self.assertGreater(seen["requests"]["HTTP/2.0"], 200)
+        self.assertLess(seen["connections"], 60, "a connection is kept")
+
+    def test_http_1_1_is_used_where_it_does_not(self):
+        seen = self.use("http/1.1")
+        self.assertEqual(list(seen["requests"]), ["HTTP/1.1"])
+        self.assertGreater(seen["requests"]["HTTP/1.1"], 200)
+
+    def test_plain_http_beyond_this_host_takes_a_switch(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing
+            except OSError:
+                self.skipTest("this host has no address but its own loopback")
+            address = probe.getsockname()[0]
+        with fake_s3("", "--host", address) as server:
+            self.assertIn(f"http://{address}:", server.endpoint)
+            refused = train(server, "s3://bucket/run", self.scratch / "log")
+            self.assertEqual(refused.returncode, 5, refused.stdout)
+            self.assertIn("plain http", refused.stderr)
+            self.assertEqual(server.history(), [])
+            for value in ("", "0", "true"):
+                done = run(server, BIN / "tornasole", "ls", "s3://bucket/run", TORNASOLE_S3_ALLOW_HTTP=value)
+                self.assertIn("plain http", done.stdout + done.stderr)
+            self.assertEqual(server.history(), [])
+            more = {"TORNASOLE_S3_ALLOW_HTTP": "1"}
+            line = [BIN / "survival_train", "--out", "s3://bucket/run", "--log", self.scratch / "log", "--steps", "3"]
+            done = run(server, *line, **more)
+            self.assertIn("committed 3 dropped 0", done.stdout, done.stderr)
+            self.assertGreater(len(server.history()), 6)
 
 
 def main():
