@@ -377,7 +377,10 @@ Status Writer::remove_oldest() {
 }
 
 void Writer::write_index_pack() {
-  if (const Status written = packer_.write(); !written.ok()) health_->note("index_pack", written.error());
+  const Status written = packer_.write();
+  if (written.ok() || std::exchange(is_pack_failure_told_, true)) return;
+  health_->log(LogLevel::kWarning,
+               fmt::format("an index pack is left out, readers do without: {}", written.error().message));
 }
 
 void Writer::handle_job(ReadySummaryJob& job) { summaries_.add_ready(std::move(job)); }

@@ -110,7 +110,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   Status write_small_file(const std::string& path, ByteView content);
   Status write_collections(const std::shared_ptr<const format::CollectionsFile>& file);
   Status remove_oldest();
-  // Readers do without a pack, so one that cannot be written costs nothing but a note.
+  // Readers do without a pack, so one that cannot be written is no failure of the capture. Said once.
   void write_index_pack();
   void tick();
   void publish_health(bool is_urgent);
@@ -150,6 +150,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   std::vector<Job> deferred_;  // jobs that came while a stream was open
   std::vector<Finished> held_;
   IndexPacker packer_;
+  bool is_pack_failure_told_ = false;
   std::deque<std::int64_t> published_;  // steps, oldest first; only with keep_steps
   std::int64_t last_published_ = -1;
   std::map<std::string, std::int64_t> mode_steps_;  // of the last published step of each mode, by its name
