@@ -42,6 +42,12 @@ class Server:
             **more,
         }
 
+    def point_here(self, monkeypatch):
+        """This process uses the server, until the test is over."""
+        for name, value in self.environment().items():
+            if name.startswith("AWS_"):
+                monkeypatch.setenv(name, value)
+
     def control(self, what, body=None):
         """Steers the fake server; what it answers."""
         request = urllib.request.Request(f"{self.endpoint}/_control/{what}", method="GET" if body is None else "PUT")
