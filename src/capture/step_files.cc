@@ -27,11 +27,9 @@ std::string parent_of(const std::string& path) { return path.substr(0, path.rfin
 }  // namespace
 
 StepFiles::StepFiles(store::Store* store, StepId id, std::string worker)
-    : store_(store),
-      id_(id),
-      worker_(std::move(worker)),
-      event_path_(format::event_path(id.global_step, worker_)),
-      index_path_(format::index_path(id.global_step, worker_)) {
+    : store_(store), id_(id), worker_(std::move(worker)), event_path_(format::event_path(id.global_step, worker_)) {
+  published_index_.step = id.global_step;
+  published_index_.path = format::index_path(id.global_step, worker_);
   index_.mode = id.mode;
   index_.mode_step = id.mode_step;
 }
@@ -143,13 +141,14 @@ Status StepFiles::publish(const PublishOptions& options) {
 }
 
 Status StepFiles::write_index(bool sync) {
-  const Bytes text = format::encode_index(index_);
-  TORNASOLE_TRY(const auto file, store_->create(index_path_));
+  Bytes text = format::encode_index(index_);
+  TORNASOLE_TRY(const auto file, store_->create(published_index_.path));
   TORNASOLE_CHECK(file->append(text));
   if (sync) TORNASOLE_CHECK(file->sync());
   TORNASOLE_CHECK(file->publish(/*replace=*/false));
-  index_bytes_ = text.size();
-  if (sync) TORNASOLE_CHECK(store_->sync_directory(parent_of(index_path_)));
+  published_index_.text = std::move(text);
+  published_index_.version = file->version();
+  if (sync) TORNASOLE_CHECK(store_->sync_directory(parent_of(published_index_.path)));
   return {};
 }
 
@@ -179,7 +178,7 @@ void StepFiles::abandon() noexcept {
     return;
   }
   // The event file was published, its index was not: nobody can see it, and nobody needs it.
-  if (index_.event_file.empty() || index_bytes_ != 0) return;
+  if (index_.event_file.empty() || !published_index_.text.empty()) return;
   try {
     [[maybe_unused]] const Status removed = store_->remove(event_path_);
   } catch (...) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "capture/index_packer.h"
 #include "capture/job.h"
 #include "format/event.h"
 #include "format/index.h"
@@ -51,6 +52,8 @@ class StepFiles {
     bool sync = false;  // file, then name, then directory, for each of the two files
   };
   Status publish(const PublishOptions& options);
+  // The index file, once it is published.
+  const PublishedIndex& published_index() const noexcept { return published_index_; }
   // Whether somebody removed the values written so far.
   bool is_lost() const;
   // If so, writes them again, from the handle that is still open.
@@ -59,7 +62,7 @@ class StepFiles {
   void abandon() noexcept;
 
   bool is_empty() const noexcept { return index_.tensors.empty() && index_.shapes.empty(); }
-  std::uint64_t size_bytes() const noexcept { return offset_ + index_bytes_; }
+  std::uint64_t size_bytes() const noexcept { return offset_ + published_index_.text.size(); }
 
  private:
   Status append_record(const std::string& name, const format::EncodedEvent& event, std::string_view content);
@@ -70,12 +73,11 @@ class StepFiles {
   StepId id_;
   std::string worker_;
   std::string event_path_;
-  std::string index_path_;
   std::unique_ptr<store::PendingFile> event_file_;
   std::string gathered_;      // encoded records that have not been appended yet
   std::uint64_t offset_ = 0;  // end of the event file, gathered records included
   format::Index index_;
-  std::uint64_t index_bytes_ = 0;
+  PublishedIndex published_index_;
 
   std::uint64_t stream_rest_ = 0;  // content bytes still to come
   std::uint32_t stream_crc_ = 0;

@@ -36,6 +36,7 @@ Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store
       run_(store_.get(), clock, identity),
       worker_(identity.worker),
       summaries_(config_, store_.get(), health_.get()),
+      packer_(store_.get(), worker_, config.keep_steps.has_value()),
       mode_steps_(identity.mode_steps),
       metrics_(config.metrics_dir) {}
 
@@ -359,6 +360,8 @@ void Writer::after_commit(const StepFiles& files, const StepEndJob& end) {
     if (!written.ok()) health_->value_dropped("metric", written.error());
   }
   look_for_stop_request();
+  packer_.add(files.published_index());
+  if (packer_.is_due()) write_index_pack();
   if (!config_.keep_steps) return;
   published_.push_back(files.id().global_step);
   if (const Status removed = remove_oldest(); !removed.ok()) health_->note("keep_steps", removed.error());
@@ -383,7 +386,14 @@ Status Writer::remove_oldest() {
     const Status removed = store_->remove(format::event_path(oldest, worker_));
     if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
   }
-  return {};
+  return published_.empty() ? Status() : packer_.remove_before(published_.front());
+}
+
+void Writer::write_index_pack() {
+  const Status written = packer_.write();
+  if (written.ok() || std::exchange(is_pack_failure_told_, true)) return;
+  health_->log(LogLevel::kWarning,
+               fmt::format("an index pack is left out, readers do without: {}", written.error().message));
 }
 
 void Writer::handle_job(ReadySummaryJob& job) { summaries_.add_ready(std::move(job)); }
@@ -432,6 +442,7 @@ void Writer::handle_job(CloseJob& job) {
     const Status written = write_collections(job.collections);
     if (!written.ok()) health_->note("close", written.error());
   }
+  write_index_pack();
   // The end is said when everything before it has arrived, if that can be waited for.
   settle();
   format::Health health = make_health();

@@ -8,6 +8,7 @@
 //   3. A step's values are appended as they come. At its end: collections file if it changed, event file, index file.
 //   4. A step that fails is removed and counted. Five in a row: capture goes off; one due step a minute is tried.
 //   5. Close: what is queued is finished, the collections and health files are written, then the end marker.
+//   Beside it, after the index files they repeat: index packs, where reading many files costs.
 //
 // A store that hangs can hold this thread for ever. The hook then leaves it behind: everything the thread touches
 // belongs to the Writer, which is shared between the hook and the thread for that one reason.
@@ -28,6 +29,7 @@
 #include "base/clock.h"
 #include "capture/checkpoint.h"
 #include "capture/health.h"
+#include "capture/index_packer.h"
 #include "capture/job_queue.h"
 #include "capture/run_directory.h"
 #include "capture/step_files.h"
@@ -109,6 +111,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   Status write_small_file(const std::string& path, ByteView content);
   Status write_collections(const std::shared_ptr<const format::CollectionsFile>& file);
   Status remove_oldest();
+  // Readers do without a pack, so one that cannot be written is no failure of the capture. Said once.
+  void write_index_pack();
   void tick();
   void publish_health(bool is_urgent);
   void write_health();
@@ -146,6 +150,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   bool is_stream_stored_ = true;
   std::vector<Job> deferred_;  // jobs that came while a stream was open
   std::vector<Finished> held_;
+  IndexPacker packer_;
+  bool is_pack_failure_told_ = false;
   std::deque<std::int64_t> published_;  // steps, oldest first; only with keep_steps
   std::int64_t last_published_ = -1;
   std::map<std::string, std::int64_t> mode_steps_;  // of the last published step of each mode, by its name

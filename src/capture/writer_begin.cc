@@ -36,6 +36,7 @@ Status Writer::ensure_begun() {
       const auto file = format::parse_step_file(entry.path, ".json");
       if (file && file->worker_file_name == worker_) published_.push_back(file->step);
     }
+    TORNASOLE_CHECK(packer_.find_made());
   }
   if (!model_text_.empty()) {
     TORNASOLE_CHECK(write_or_renew([this] { return write_small_file(format::model_path(worker_), model_text_); }));

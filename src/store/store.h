@@ -29,7 +29,11 @@ struct FileStatus {
   std::uint64_t size_bytes = 0;
   double modified_s = 0;  // seconds since 1970, by the store's own clock
   bool is_directory = false;
+  // What the store calls this very content: other bytes under the path have another one. Empty where it has no such
+  // word, or one that is no printable ASCII of at most kMaxVersionBytes.
+  std::string version = {};
 };
+inline constexpr std::size_t kMaxVersionBytes = 128;
 struct Entry {
   std::string path;  // relative to the root
   FileStatus status = {};
@@ -55,6 +59,8 @@ class PendingFile {
   // Removes the temporary file. Not an error if there is none.
   virtual void abandon() noexcept = 0;
   virtual std::uint64_t size_bytes() const noexcept = 0;
+  // Once it is published: the version a listing will show, as long as nobody replaces it. Empty if that is not known.
+  virtual std::string version() const { return {}; }
 };
 
 struct Capabilities {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "format/index_pack.h"
 #include "format/paths.h"
 
 namespace tornasole::tools {
@@ -93,8 +94,8 @@ Status sort_attempts(store::Store& store, TrialFiles* files) {
 
 bool TrialFiles::is_empty() const noexcept {
   return collections.empty() && index.empty() && misnamed_index.empty() && events.empty() && tensorboard.empty() &&
-         state.empty() && temporary.empty() && !has_end_marker && !has_claim && !has_stop_request && attempts.empty() &&
-         unfinished_moves.empty() && unlisted.empty() && root_temporary.empty();
+         state.empty() && packs.empty() && temporary.empty() && !has_end_marker && !has_claim && !has_stop_request &&
+         attempts.empty() && unfinished_moves.empty() && unlisted.empty() && root_temporary.empty();
 }
 
 std::string_view without_temporary_suffix(std::string_view path) noexcept {
@@ -146,8 +147,9 @@ Result<TrialFiles> list_trial_files(store::Store& store) {
   TORNASOLE_CHECK(sort_directory(store, "tornasole", &files, [&](store::Entry& entry) {
     const bool is_state =
         entry.path == format::kRunPath || entry.path.ends_with("_health.json") || entry.path.ends_with("_model.json");
-    if (is_state) files.state.push_back(std::move(entry));
-    return is_state;
+    const bool is_pack = format::parse_index_pack_path(entry.path).has_value();
+    if (is_state || is_pack) (is_pack ? files.packs : files.state).push_back(std::move(entry));
+    return is_state || is_pack;
   }));
   TORNASOLE_CHECK(sort_attempts(store, &files));
   return files;

@@ -27,6 +27,7 @@ struct TrialFiles {
   std::vector<StepFileEntry> events = {};
   std::vector<store::Entry> tensorboard = {};
   std::vector<store::Entry> state = {};           // tornasole/: run, health, model
+  std::vector<store::Entry> packs = {};           // tornasole/packs/: index packs
   std::vector<store::Entry> temporary = {};       // *.tmp in the trial's directories
   std::vector<store::Entry> root_temporary = {};  // *.tmp of the root's own files, set-up locks included
   std::vector<store::Entry> foreign = {};         // in the trial's directories, but no part of a trial

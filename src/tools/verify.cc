@@ -1,7 +1,8 @@
 // 1. List; sort by name.
 // 2. Collections files: decode each; are there as many as they say?
 // 3. Index files, in order: decode, then read every value it points at.
-// 4. Event files that no index names; small files of the run; TensorBoard files.
+// 4. Event files that no index names; small files of the run; index packs, compared with what they repeat; TensorBoard
+//    files.
 // 5. The same for each attempt.
 
 #include "tools/verify.h"
@@ -11,11 +12,13 @@
 #include <set>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/errors.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "format/collections_file.h"
 #include "format/index.h"
+#include "format/index_pack.h"
 #include "format/paths.h"
 #include "format/run_files.h"
 #include "tools/absolute_path.h"
@@ -64,6 +67,7 @@ class Verification {
     TORNASOLE_CHECK(check_steps());
     note_unused_event_files();
     TORNASOLE_CHECK(check_state_files());
+    for (const store::Entry& entry : files_.packs) TORNASOLE_CHECK(check_pack(entry.path));
     for (const store::Entry& entry : files_.tensorboard) TORNASOLE_CHECK(check_tensorboard(entry));
     note_leftovers();
     return {};
@@ -124,6 +128,7 @@ class Verification {
         unreadable_steps_.insert({file.step, file.worker});
         continue;
       }
+      if (!files_.packs.empty()) index_sums_[file.path] = {file.status.version, crc32c(*text)};
       const auto index = format::decode_index(*text);
       if (!index.ok()) {
         damaged(file.path, index.error().message);
@@ -232,6 +237,25 @@ class Verification {
     if (!decoded.ok()) damaged(path, decoded.error().message);
   }
 
+  // What a pack repeats of a file that has changed since, or is gone, counts for nobody.
+  Status check_pack(const std::string& path) {
+    TORNASOLE_TRY(const auto pack, read_file(path, format::kMaxIndexPackBytes));
+    if (!pack) return {};
+    const auto entries = format::decode_index_pack(*pack);
+    if (!entries.ok()) {
+      damaged(path, entries.error().message);
+      return {};
+    }
+    for (const format::PackedIndex& entry : *entries) {
+      const auto file = index_sums_.find(entry.path);
+      if (file == index_sums_.end() || file->second.version != entry.version) continue;
+      if (file->second.crc == crc32c(entry.text)) continue;
+      damaged(path, fmt::format("it repeats {} with other bytes", printable(entry.path.substr(0, 300))));
+      return {};
+    }
+    return {};
+  }
+
   // Records to the end of the file; nothing outside says how many there are.
   Status check_tensorboard(const store::Entry& entry) {
     auto file = EventFile::open(store_, entry.path);
@@ -266,6 +290,12 @@ class Verification {
     if (files_.has_claim && is_over) report_.debris.add(std::string(format::kClaimPath));
   }
 
+  // What an index file was when it was read.
+  struct IndexSum {
+    std::string version;  // empty where the store has none
+    std::uint32_t crc = 0;
+  };
+
   store::Store& store_;
   const TrialFiles files_;
   Progress& progress_;
@@ -273,12 +303,13 @@ class Verification {
   std::int64_t num_workers_ = 0;
   std::set<std::pair<std::int64_t, std::string>> unreadable_steps_;
   std::set<std::string, std::less<>> used_event_files_;
-  std::map<std::string, std::uint64_t> asked_bytes_;  // per event file
+  std::map<std::string, std::uint64_t> asked_bytes_;         // per event file
+  std::map<std::string, IndexSum, std::less<>> index_sums_;  // by path; only if there are packs
 };
 
 std::uint64_t size_of(const TrialFiles& files) {
   std::uint64_t bytes = 0;
-  for (const auto* entries : {&files.collections, &files.tensorboard, &files.state}) {
+  for (const auto* entries : {&files.collections, &files.tensorboard, &files.state, &files.packs}) {
     for (const store::Entry& entry : *entries) bytes += entry.status.size_bytes;
   }
   for (const auto* entries : {&files.index, &files.events}) {

@@ -1,10 +1,14 @@
 #include "trial/index_loader.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/errors.h"
 #include "format/paths.h"
+#include "trial/index_packs.h"
 #include "trial/index_parser.h"
 
 namespace tornasole::trial {
@@ -15,31 +19,63 @@ struct Loaded {
   ParsedIndex index = {};
 };
 
-// A run of neighbouring files, loaded by one thread.
+// A part of the plan, loaded by one thread.
 struct Batch {
-  std::size_t first = 0;
+  std::size_t first = 0;  // in the plan's order
   std::size_t last = 0;
   std::vector<Loaded> loaded = {};
-  std::vector<FailedFile> failed = {};
+  LoadReport report = {};
+  std::optional<Error> broken = {};  // why none of it was loaded
 };
 
-Result<ParsedIndex> load_one(store::Store& store, const IndexFile& file, IndexParser* parser) {
-  TORNASOLE_TRY(Bytes text, store.read_all(file.path, kMaxIndexFileBytes));
+// What is to be loaded, and how.
+struct Loading {
+  store::Store& store;
+  const std::vector<IndexFile>& files;
+  const IndexPlan& plan;
+};
+
+Result<ParsedIndex> parse_text(const IndexFile& file, Bytes& text, IndexParser* parser) {
   TORNASOLE_TRY(ParsedIndex index, parser->parse(text));
   if (index.event_file == format::event_path(file.step, file.worker_file_name)) index.event_file = {};
   return index;
 }
 
-void load_batch(store::Store& store, const std::vector<IndexFile>& files, IndexTables* tables, LocationArena* arena,
-                Batch* batch) {
+// From the pack if it has the file, else the file itself, which has the last word.
+Result<ParsedIndex> load_one(store::Store& store, const IndexFile& file, const OpenPack* pack, IndexParser* parser) {
+  if (const auto packed = pack != nullptr ? pack->find(file) : std::nullopt) {
+    Bytes text(*packed);
+    if (auto index = parse_text(file, text, parser); index.ok()) return index;
+  }
+  TORNASOLE_TRY(Bytes text, store.read_all(file.path, kMaxIndexFileBytes));
+  return parse_text(file, text, parser);
+}
+
+std::optional<OpenPack> open_pack(store::Store& store, const std::string& path, std::vector<Damage>* notes) {
+  auto pack = OpenPack::read(store, path);
+  if (pack.ok()) return std::move(*pack);
+  // Gone since the listing is no damage.
+  if (pack.error().code != ErrorCode::kNotFound) notes->push_back(unused_pack(path, pack.error().message));
+  return std::nullopt;
+}
+
+void load_batch(const Loading& loading, IndexTables* tables, LocationArena* arena, Batch* batch) {
   IndexParser parser(tables, arena);
   batch->loaded.reserve(batch->last - batch->first);
-  for (std::size_t place = batch->first; place < batch->last; ++place) {
-    auto index = load_one(store, files[place], &parser);
-    if (index.ok()) {
-      batch->loaded.push_back({place, std::move(*index)});
-    } else {
-      batch->failed.push_back({place, std::move(index).error()});
+  for (const IndexPiece& piece : loading.plan.pieces) {
+    const std::size_t first = std::max(piece.first, batch->first);
+    const std::size_t last = std::min(piece.last, batch->last);
+    if (first >= last) continue;
+    std::optional<OpenPack> pack;
+    if (!piece.pack.empty()) pack = open_pack(loading.store, piece.pack, &batch->report.notes);
+    for (std::size_t at = first; at < last; ++at) {
+      const std::size_t place = loading.plan.order[at];
+      auto index = load_one(loading.store, loading.files[place], pack ? &*pack : nullptr, &parser);
+      if (index.ok()) {
+        batch->loaded.push_back({place, std::move(*index)});
+      } else {
+        batch->report.failed.push_back({place, std::move(index).error()});
+      }
     }
   }
 }
@@ -52,14 +88,11 @@ struct Lane {
 };
 
 // No exception leaves a thread: one that ran out of memory fails all of its files.
-void load_lane(store::Store& store, const std::vector<IndexFile>& files, Lane* lane) noexcept {
+void load_lane(const Loading& loading, Lane* lane) noexcept {
   try {
-    load_batch(store, files, &lane->tables, &lane->arena, &lane->batch);
+    load_batch(loading, &lane->tables, &lane->arena, &lane->batch);
   } catch (...) {
-    const Error error = error_from_current_exception();
-    lane->batch.loaded.clear();
-    lane->batch.failed.clear();
-    lane->batch.failed.push_back({lane->batch.first, error});
+    lane->batch.broken = error_from_current_exception();
   }
 }
 
@@ -131,63 +164,91 @@ class LaneMerger {
   std::vector<Location> scratch_;
 };
 
-std::vector<Batch> load_parallel(store::Store& store, const std::vector<IndexFile>& files, unsigned threads,
-                                 IndexColumns* columns) {
-  std::vector<Lane> lanes(threads);
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    lanes[i].batch.first = files.size() * i / lanes.size();
-    lanes[i].batch.last = files.size() * (i + 1) / lanes.size();
-  }
-  {
-    std::vector<std::jthread> workers;
-    for (std::size_t i = 1; i < lanes.size(); ++i) {
-      workers.emplace_back([&store, &files, lane = &lanes[i]] { load_lane(store, files, lane); });
-    }
-    load_lane(store, files, &lanes[0]);
-  }
+// Batches of about as many files each; a pack is read by one of them.
+std::vector<Batch> cut_plan(const IndexPlan& plan, unsigned count) {
   std::vector<Batch> batches;
-  for (Lane& lane : lanes) {
-    LaneMerger merger(&lane, columns);
-    for (Loaded& loaded : lane.batch.loaded) merger.merge(&loaded.index);
-    batches.push_back(std::move(lane.batch));
-    lane = Lane();
+  std::size_t first = 0;
+  auto piece = plan.pieces.begin();
+  for (unsigned i = 0; i < count && first < plan.order.size(); ++i) {
+    std::size_t last = std::max(first, plan.order.size() * (i + 1) / count);
+    while (piece != plan.pieces.end() && piece->last < last) ++piece;
+    if (piece != plan.pieces.end() && !piece->pack.empty() && last > piece->first) last = piece->last;
+    if (last == first) continue;
+    batches.push_back({.first = first, .last = last});
+    first = last;
   }
   return batches;
 }
 
+std::vector<Batch> load_parallel(const Loading& loading, unsigned threads, IndexColumns* columns) {
+  std::vector<Batch> batches = cut_plan(loading.plan, threads);
+  std::vector<Lane> lanes(batches.size());
+  for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i].batch = std::move(batches[i]);
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 1; i < lanes.size(); ++i) {
+      workers.emplace_back([&loading, lane = &lanes[i]] { load_lane(loading, lane); });
+    }
+    if (!lanes.empty()) load_lane(loading, &lanes[0]);
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    LaneMerger merger(&lanes[i], columns);
+    for (Loaded& loaded : lanes[i].batch.loaded) merger.merge(&loaded.index);
+    batches[i] = std::move(lanes[i].batch);
+    lanes[i] = Lane();
+  }
+  return batches;
+}
+
+// What all batches loaded, in the order of the files.
+std::vector<Loaded> join_batches(std::vector<Batch> batches, const IndexPlan& plan, LoadReport* report) {
+  std::vector<Loaded> all;
+  for (Batch& batch : batches) {
+    if (batch.broken) {
+      for (std::size_t at = batch.first; at < batch.last; ++at)
+        report->failed.push_back({plan.order[at], *batch.broken});
+      continue;
+    }
+    std::ranges::move(batch.loaded, std::back_inserter(all));
+    std::ranges::move(batch.report.failed, std::back_inserter(report->failed));
+    std::ranges::move(batch.report.notes, std::back_inserter(report->notes));
+  }
+  std::ranges::sort(report->failed, {}, &FailedFile::place);
+  if (!std::ranges::is_sorted(all, {}, &Loaded::place)) std::ranges::sort(all, {}, &Loaded::place);
+  return all;
+}
+
 }  // namespace
 
-std::vector<FailedFile> load_index_files(store::Store& store, const std::vector<IndexFile>& files,
-                                         const LoadOptions& options, IndexColumns* columns) {
+LoadReport load_index_files(store::Store& store, const std::vector<IndexFile>& files, const LoadOptions& options,
+                            IndexColumns* columns) {
   const unsigned threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+  IndexPlan plan = plan_index_reading(store, files);
+  const Loading loading{store, files, plan};
   std::vector<Batch> batches;
   const std::size_t min_files = store.capabilities().is_remote ? 2 : options.min_parallel_files;
   if (threads == 1 || files.size() < min_files) {
     batches.push_back({.last = files.size()});
-    load_batch(store, files, &columns->tables(), &columns->arena(), &batches.back());
+    load_batch(loading, &columns->tables(), &columns->arena(), &batches.back());
   } else {
-    const auto lanes = static_cast<unsigned>(std::min<std::size_t>(threads, files.size()));
-    batches = load_parallel(store, files, lanes, columns);
+    batches = load_parallel(loading, threads, columns);
   }
+  LoadReport report{.notes = std::move(plan.notes)};
   std::vector<NewPart> parts;
-  std::vector<FailedFile> failed;
-  for (Batch& batch : batches) {
-    for (Loaded& loaded : batch.loaded) {
-      const IndexFile& file = files[loaded.place];
-      parts.push_back({.global_step = file.step,
-                       .worker = columns->intern_worker(file.worker_file_name),
-                       .mode_step = loaded.index.mode_step,
-                       .locations = loaded.index.locations,
-                       .layout = loaded.index.layout,
-                       .mode = loaded.index.mode,
-                       .is_partial = loaded.index.is_partial,
-                       .event_file = std::move(loaded.index.event_file),
-                       .facts = loaded.index.facts});
-    }
-    std::ranges::move(batch.failed, std::back_inserter(failed));
+  for (Loaded& loaded : join_batches(std::move(batches), plan, &report)) {
+    const IndexFile& file = files[loaded.place];
+    parts.push_back({.global_step = file.step,
+                     .worker = columns->intern_worker(file.worker_file_name),
+                     .mode_step = loaded.index.mode_step,
+                     .locations = loaded.index.locations,
+                     .layout = loaded.index.layout,
+                     .mode = loaded.index.mode,
+                     .is_partial = loaded.index.is_partial,
+                     .event_file = std::move(loaded.index.event_file),
+                     .facts = loaded.index.facts});
   }
   columns->add(std::move(parts));
-  return failed;
+  return report;
 }
 
 }  // namespace tornasole::trial

@@ -9,6 +9,7 @@
 
 #include "store/store.h"
 #include "tornasole/result.h"
+#include "tornasole/trial.h"
 #include "trial/index_columns.h"
 
 namespace tornasole::trial {
@@ -33,8 +34,12 @@ struct LoadOptions {
   std::size_t min_parallel_files = 64;
 };
 
-// Adds all files, in their order; what could not be read or parsed is returned instead, in order.
-std::vector<FailedFile> load_index_files(store::Store& store, const std::vector<IndexFile>& files,
-                                         const LoadOptions& options, IndexColumns* columns);
+struct LoadReport {
+  std::vector<FailedFile> failed = {};  // what could not be read or parsed, in order
+  std::vector<Damage> notes = {};       // of what made it slower, and cost nothing
+};
+// Adds all files, in their order, but those that failed.
+LoadReport load_index_files(store::Store& store, const std::vector<IndexFile>& files, const LoadOptions& options,
+                            IndexColumns* columns);
 
 }  // namespace tornasole::trial

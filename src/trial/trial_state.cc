@@ -112,10 +112,11 @@ Status TrialState::load_index(bool is_final) {
     TORNASOLE_CHECK(meet_damage({.path = file.path, .what = "the name has no step and worker"}));
   }
   const bool waits_for_answers = threads_ == kRemoteThreads && store_->capabilities().is_remote;
-  const auto failed = load_index_files(*store_, found.files,
+  LoadReport loaded = load_index_files(*store_, found.files,
                                        {.threads = waits_for_answers ? kRemoteIndexThreads : threads_}, &columns_);
-  const bool has_new_files = failed.size() < found.files.size();
-  const Status sorted_out = sort_out_failures(found.files, failed, is_final);
+  for (Damage& note : loaded.notes) note_damage(std::move(note));
+  const bool has_new_files = loaded.failed.size() < found.files.size();
+  const Status sorted_out = sort_out_failures(found.files, loaded.failed, is_final);
   update_progress(has_new_files);
   return sorted_out;
 }

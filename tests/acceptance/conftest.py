@@ -13,8 +13,10 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python" / "smdebug_dropin"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "s3"))
 
 from acceptance_rows import ELSEWHERE, LAST_ROW, LEFT, NEED_NONE  # noqa: E402
+from s3_fixtures import server  # noqa: E402, F401
 
 # A busy disk takes what is queued in its own time: a test that writes a run wants all of it.
 os.environ.setdefault("TORNASOLE_CLOSE_WAIT_S", "120")

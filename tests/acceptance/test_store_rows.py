@@ -1,8 +1,5 @@
 """Rows about runs on S3, written to a server on loopback, and about steps that some workers never end."""
 
-import pathlib
-import sys
-
 import numpy
 import pytest
 
@@ -14,21 +11,7 @@ from tornasole.core.hook import BaseHook  # noqa: E402
 from tornasole.trials import create_trial  # noqa: E402
 from training import GRADIENTS, LOSS, WEIGHTS, train  # noqa: E402
 
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS / "s3"))
-from s3_servers import fake_s3  # noqa: E402
-
 rows = pytest.mark.rows
-
-
-@pytest.fixture
-def server(monkeypatch):
-    """A server with a bucket called bucket, which the environment points to."""
-    with fake_s3() as started:
-        for name, value in started.environment().items():
-            if name.startswith("AWS_"):
-                monkeypatch.setenv(name, value)
-        yield started
 
 
 @rows(3)

@@ -16,7 +16,7 @@ by being named (--bucket). Faults, each with its probability, are decided per re
 
 Requests below /_control/ steer it and are not counted: PUT faults (a new list), GET state (requests, keys), GET
 history (method, key, status and CRC-32 of each request), PUT latency (seconds added to every request), PUT save (a
-directory that all objects are written to).
+directory that all objects are written to), PUT put/KEY (an object's new content), PUT remove/KEY.
 """
 
 import argparse
@@ -32,6 +32,7 @@ import struct
 import sys
 import threading
 import time
+import typing
 import urllib.parse
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -83,13 +84,22 @@ class Refused(Exception):
         self.status, self.code, self.headers = status, code, headers
 
 
+class Stored(typing.NamedTuple):
+    """An object."""
+
+    data: bytes
+    seconds: float  # since 1970, when it was written
+    checksum: str  # as given, or of its parts; None if there was none
+    etag: str
+
+
 class Bucket:
     """All there is: objects, uploads, what was asked."""
 
     def __init__(self, arguments):
         self.lock = threading.Lock()
         self.names = set(arguments.bucket)
-        self.objects = {}  # "bucket/key" -> (bytes, seconds, checksum)
+        self.objects = {}  # "bucket/key" -> Stored
         self.uploads = {}  # id -> (path, {number: bytes})
         self.history = []
         self.random = random.Random(arguments.seed)
@@ -105,6 +115,10 @@ class Bucket:
     def draw(self, name):
         with self.lock:
             return self.random.random() < self.faults.get(name, 0)
+
+    def store(self, path, data, given):
+        self.objects[path] = Stored(data, time.time() + self.skew_s, given, '"' + hashlib.md5(data).hexdigest() + '"')
+        return self.objects[path]
 
     def flipped(self, data):
         if not data or not self.draw("flip"):
@@ -243,7 +257,11 @@ class Handler(BaseHTTPRequestHandler):
                 bucket.history = []
             elif what == "save":
                 self.save(body.decode())
-            keys = {key: [len(data), binascii.crc32(data)] for key, (data, _, _) in bucket.objects.items()}
+            elif what.startswith("put/"):
+                bucket.store(what.removeprefix("put/"), body, None)
+            elif what.startswith("remove/"):
+                del bucket.objects[what.removeprefix("remove/")]
+            keys = {key: [len(data), binascii.crc32(data)] for key, (data, *_) in bucket.objects.items()}
             state = {"requests": len(bucket.history), "keys": keys, "uploads": len(bucket.uploads)}
             text = json.dumps({"history": bucket.history} if what == "history" else state)
         encoded = text.encode()
@@ -254,7 +272,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def save(self, directory):
         """Every object as a file, for programs that read files."""
-        for path, (data, _, _) in self.bucket.objects.items():
+        for path, (data, *_) in self.bucket.objects.items():
             target = os.path.join(directory, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "wb") as file:
@@ -277,7 +295,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "XAmzContentSHA256Mismatch")
         given = self.headers.get("x-amz-checksum-crc32c")
         # Of long bodies the hash above says enough; this sum is slow here.
-        if given and len(body) <= 1 << 20 and given != checksum(body):
+        if given and len(body) <= 1 << 14 and given != checksum(body):
             raise Refused(400, "BadDigest")
 
     def serve(self, path, query, body):
@@ -293,8 +311,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self.serve_parts(path, query, body)
             if self.command == "PUT":
                 self.check_condition(path)
-                self.bucket.objects[path] = (body, time.time() + self.bucket.skew_s, self.headers.get("x-amz-checksum-crc32c"))
-                return 200, b"", [("ETag", '"' + hashlib.md5(body).hexdigest() + '"')]
+                stored = self.bucket.store(path, body, self.headers.get("x-amz-checksum-crc32c"))
+                return 200, b"", [("ETag", stored.etag)]
             if self.command == "DELETE":
                 self.bucket.objects.pop(path, None)
                 return 204, b""
@@ -311,8 +329,8 @@ class Handler(BaseHTTPRequestHandler):
     def read(self, path):
         if path not in self.bucket.objects:
             raise Refused(404, "NoSuchKey")
-        data, seconds, stored = self.bucket.objects[path]
-        headers = [("Last-Modified", formatdate(seconds, usegmt=True)), ("ETag", '"' + hashlib.md5(data).hexdigest() + '"')]
+        data, seconds, stored, etag = self.bucket.objects[path]
+        headers = [("Last-Modified", formatdate(seconds, usegmt=True)), ("ETag", etag)]
         if stored and self.headers.get("x-amz-checksum-mode") == "ENABLED":
             headers.append(("x-amz-checksum-crc32c", stored))
         if self.command == "HEAD":
@@ -350,7 +368,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "EntityTooSmall")
         sums = b"".join(base64.b64decode(given) for _, given in pieces)
         data = b"".join(piece for piece, _ in pieces)
-        self.bucket.objects[path] = (data, time.time() + self.bucket.skew_s, f"{checksum(sums)}-{len(pieces)}")
+        self.bucket.store(path, data, f"{checksum(sums)}-{len(pieces)}")
         return 200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
 
     def list(self, name, query):
@@ -384,9 +402,10 @@ class Handler(BaseHTTPRequestHandler):
             if is_common:
                 xml.append(f"<CommonPrefixes><Prefix>{write(shown)}</Prefix></CommonPrefixes>")
                 continue
-            data, seconds, _ = objects[f"{name}/{shown}"]
+            data, seconds, _, etag = objects[f"{name}/{shown}"]
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(seconds))
-            xml.append(f"<Contents><Key>{write(shown)}</Key><LastModified>{stamp}</LastModified><Size>{len(data)}</Size></Contents>")
+            xml.append(f"<Contents><Key>{write(shown)}</Key><LastModified>{stamp}</LastModified>")
+            xml.append(f"<ETag>{escape(etag)}</ETag><Size>{len(data)}</Size></Contents>")
         xml.append(f"<IsTruncated>{'true' if limit >= 0 else 'false'}</IsTruncated>")
         if limit >= 0:
             xml.append(f"<NextContinuationToken>{escape(last or '')}</NextContinuationToken>")
@@ -405,6 +424,7 @@ class Server(ThreadingHTTPServer):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bucket", action="append", default=["bucket"])
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at")
     parser.add_argument("--fault", default="")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--page", type=int, default=1000, help="keys of a listing at most")
@@ -416,9 +436,9 @@ def main():
     parser.add_argument("--secret", default=SECRET_KEY)
     arguments = parser.parse_args()
     handler = type("BoundHandler", (Handler,), {"bucket": Bucket(arguments)})
-    server = Server(("127.0.0.1", 0), handler)
+    server = Server((arguments.host, 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(json.dumps({"endpoint": f"http://127.0.0.1:{server.server_address[1]}"}), flush=True)
+    print(json.dumps({"endpoint": f"http://{arguments.host}:{server.server_address[1]}"}), flush=True)
     sys.stdin.read()
 
 

@@ -1,11 +1,12 @@
 """Servers that speak S3, for one test at a time: the fake one of fake_s3.py, and versitygw, whose bucket is a
-directory. Both as contexts that end what they started."""
+directory; each alone or behind TLS. All as contexts that end what they started."""
 
 import contextlib
 import json
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ ROOT = HERE.parent.parent
 ACCESS_KEY = "AKIDTORNASOLETEST"
 SECRET_KEY = "tornasole/test+secret"
 VERSITYGW = ROOT / ".venvs" / "s3" / "bin" / "versitygw"
+TLS_FRONT = VERSITYGW.with_name("tls_front")
 
 
 class Server:
@@ -39,6 +41,12 @@ class Server:
             "TORNASOLE_TEST_S3": "bucket",
             **more,
         }
+
+    def point_here(self, monkeypatch):
+        """This process uses the server, until the test is over."""
+        for name, value in self.environment().items():
+            if name.startswith("AWS_"):
+                monkeypatch.setenv(name, value)
 
     def control(self, what, body=None):
         """Steers the fake server; what it answers."""
@@ -97,3 +105,34 @@ def versitygw(scratch):
     finally:
         process.kill()
         process.wait()
+
+
+class Front(Server):
+    """A server behind TLS."""
+
+    def __init__(self, endpoint, certificate):
+        super().__init__(endpoint)
+        self.certificate = certificate
+
+    def environment(self, **more):
+        return super().environment(**{"AWS_CA_BUNDLE": str(self.certificate), **more})
+
+    def protocols(self):
+        """How many requests came by each protocol, and over how many connections, this one included."""
+        context = ssl.create_default_context(cafile=self.certificate)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+        with opener.open(f"{self.endpoint}/_protocols", timeout=30) as answer:
+            return json.load(answer)
+
+
+@contextlib.contextmanager
+def tls_front(backend, scratch, protocol="h2"):
+    """TLS before a server that is running, with HTTP/2 or without."""
+    certificate = pathlib.Path(scratch) / "certificate.pem"
+    line = [str(TLS_FRONT), backend.endpoint, str(certificate), protocol]
+    process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield Front(json.loads(process.stdout.readline())["endpoint"], certificate)
+    finally:
+        process.kill()
+        process.communicate()

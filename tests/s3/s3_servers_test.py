@@ -9,13 +9,14 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from s3_servers import ROOT, VERSITYGW, fake_s3, versitygw
+from s3_servers import ROOT, TLS_FRONT, VERSITYGW, fake_s3, tls_front, versitygw
 
 BIN = None
 SMDEBUG = ROOT / ".venvs" / "smdebug" / "bin" / "python"
@@ -32,6 +33,11 @@ def train(server, location, log, steps=30, **options):
     for name, value in options.items():
         line += ["--" + name.replace("_", "-")] + ([] if value is True else [value])
     return run(server, *line)
+
+
+def gets(history, folder):
+    """The keys below a folder that were read."""
+    return [entry["key"] for entry in history if entry["method"] == "GET" and f"/run/{folder}/" in entry["key"]]
 
 
 class Case(unittest.TestCase):
@@ -109,6 +115,117 @@ class FakeServer(Case):
             asked = [entry["key"] for entry in server.history() if entry["method"] == "GET" and "/index/" in entry["key"]]
             self.assertEqual(len(set(asked)), 60)
             self.assertEqual(len(asked), 60, "each index object is read once, however often the trial looks for new ones")
+
+    def export(self, server, location="s3://bucket/run", code=0):
+        """Everything a trial holds, as text, and what was asked for to get it."""
+        server.control("forget", "")
+        target = self.scratch / "exported.csv"
+        done = run(server, BIN / "tornasole", "export", location, "--output", target, "--format", "csv", "--overwrite")
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return target.read_text(), server.history(), done.stdout + done.stderr
+
+    def test_packs_take_the_place_of_many_index_objects(self):
+        with fake_s3() as server:
+            self.assertIn("committed 600", train(server, "s3://bucket/run", self.scratch / "log", steps=600, bytes=64).stdout)
+            written = [entry["key"] for entry in server.history() if entry["method"] == "PUT"]
+            packs = [key for key in written if "/packs/" in key]
+            first = "bucket/run/tornasole/packs/000000000000-000000000255_worker_0.pack"
+            self.assertEqual(packs[0], first)
+            self.assertEqual(len(packs), 3)
+            for key in packs:
+                last_step = key.rsplit("/", 1)[1][13:25]
+                index = next(place for place, name in enumerate(written) if "/index/" in name and last_step in name)
+                self.assertGreater(written.index(key), index, "a pack comes after the files it repeats")
+            self.assertEqual(written[-1], "bucket/run/training_job_end.ts")
+            with_packs, history, _ = self.export(server)
+            self.assertEqual(gets(history, "index"), [])
+            self.assertEqual(sorted(gets(history, "tornasole/packs")), sorted(packs))
+            self.assertRegex(self.tornasole(server, "verify", "s3://bucket/run"), r"damaged +0\n")
+            verified = json.loads(self.tornasole(server, "verify", "s3://bucket/run", "--json"))
+            self.assertTrue(verified["sound"])
+            self.assertEqual(verified["foreign"]["count"], 0)
+
+            server.control("put/" + first, "nothing of a pack")
+            damaged, history, _ = self.export(server)
+            self.assertEqual(damaged, with_packs)
+            self.assertEqual(len(gets(history, "index")), 256)
+            self.assertIn(first.removeprefix("bucket/run/"), self.tornasole(server, "verify", "s3://bucket/run", code=3))
+            for key in packs:
+                server.control("remove/" + key, "")
+            without, history, _ = self.export(server)
+            self.assertEqual(without, with_packs)
+            self.assertEqual(len(gets(history, "index")), 600)
+
+    def test_an_index_object_that_changed_since_its_pack_is_read_itself(self):
+        with fake_s3() as server:
+            self.assertIn("committed 300", train(server, "s3://bucket/run", self.scratch / "log", steps=300, bytes=64).stdout)
+            server.control("save", str(self.scratch))
+            local = self.scratch / "bucket" / "run"
+            changed = [f"index/000000000/{step:012d}_worker_0.json" for step in (3, 280)]
+            for path in changed:
+                text = (local / path).read_text()
+                self.assertIn('"t1"', text)
+                # Without the sum of the old bytes; as long as it was.
+                text = text.replace('"t1"', '"u1"').replace('"crc32c": ', '"crc32d": ')
+                (local / path).write_text(text)
+                server.control("put/bucket/run/" + path, text)
+            gone = "index/000000000/000000000007_worker_0.json"
+            (local / gone).unlink()
+            server.control("remove/bucket/run/" + gone, "")
+            remote, history, _ = self.export(server)
+            self.assertEqual(sorted(gets(history, "index")), ["bucket/run/" + path for path in changed])
+            self.assertEqual(len(gets(history, "tornasole/packs")), 2)
+            on_disk, _, _ = self.export(server, local)
+            self.assertEqual(remote, on_disk)
+            self.assertIn("u1", remote)
+
+    def test_packs_of_steps_that_are_not_kept_go_with_them(self):
+        with fake_s3() as server:
+            train(server, "s3://bucket/run", self.scratch / "log", steps=700, bytes=64, keep_steps=300)
+            packs = sorted(key.rsplit("/", 1)[1] for key in server.keys() if "/packs/" in key)
+            self.assertEqual([name[:25] for name in packs], ["000000000256-000000000511", "000000000512-000000000699"])
+            text, history, _ = self.export(server)
+            self.assertEqual(gets(history, "index"), [])
+            self.assertIn("699", text)
+            self.assertRegex(self.tornasole(server, "ls", "s3://bucket/run"), r"steps +300 \(400 to 699\)")
+
+    def test_several_workers_have_packs_of_their_own(self):
+        with fake_s3() as server:
+            processes = []
+            for rank in range(3):
+                line = [BIN / "survival_train", "--out", "s3://bucket/run", "--log", self.scratch / f"log{rank}", "--steps", "100"]
+                line += ["--rank", str(rank), "--world", "3", "--bytes", "64"]
+                processes.append(subprocess.Popen([str(part) for part in line], env=server.environment(), stdout=subprocess.DEVNULL))
+            for process in processes:
+                self.assertEqual(process.wait(120), 0)
+            remote, history, _ = self.export(server)
+            self.assertEqual(gets(history, "index"), [])
+            self.assertEqual(len(gets(history, "tornasole/packs")), 3)
+            server.control("save", str(self.scratch))
+            on_disk, _, _ = self.export(server, self.scratch / "bucket" / "run")
+            self.assertEqual(remote, on_disk)
+
+    def test_packs_of_a_run_that_was_away_arrive_with_the_rest(self):
+        with fake_s3() as server:
+            spool = self.scratch / "spool"
+            line = [BIN / "survival_train", "--out", "s3://bucket/run", "--log", self.scratch / "log", "--steps", "700"]
+            line += ["--think-ms", "10", "--spool", spool, "--close-wait", "1", "--bytes", "64"]
+            training = subprocess.Popen([str(part) for part in line], env=server.environment(), stdout=subprocess.PIPE, text=True)
+            while not any("000000000100_worker_0.json" in key for key in server.keys()):
+                time.sleep(0.05)
+            server.set_faults("503:1")
+            out, _ = training.communicate(timeout=120)
+            self.assertIn("committed 700 dropped 0", out)
+            server.set_faults("")
+            self.tornasole(server, "upload", spool)
+            remote, history, _ = self.export(server)
+            # Of what waited on the disk nobody knew yet what the store would call it: it is read itself.
+            packed = 700 - len(gets(history, "index"))
+            self.assertGreaterEqual(packed, 100)
+            self.assertLess(packed, 700)
+            server.control("save", str(self.scratch))
+            self.assertEqual(remote, self.export(server, self.scratch / "bucket" / "run")[0])
+            self.assertTrue(json.loads(self.tornasole(server, "verify", "s3://bucket/run", "--json"))["sound"])
 
     def test_requests_are_counted_and_told(self):
         with fake_s3() as server:
@@ -197,6 +314,34 @@ class RealServer(Case):
                 there = sorted(path.relative_to(remote) for path in (remote / folder).rglob("*") if path.is_file())
                 self.assertEqual(names, there)
 
+    def test_packs_of_a_real_service_stand_for_what_they_repeat(self):
+        with versitygw(self.scratch) as server:
+            self.assertIn("committed 600", train(server, "s3://bucket/run", self.scratch / "log", steps=600, bytes=64).stdout)
+            run_directory = server.data / "run"
+            packs = sorted((run_directory / "tornasole" / "packs").iterdir())
+            self.assertEqual(len(packs), 3)
+
+            def read():
+                target = self.scratch / "exported.csv"
+                self.tornasole(server, "export", "s3://bucket/run", "--output", target, "--format", "csv", "--overwrite")
+                return target.read_text()
+
+            with_packs = read()
+            self.assertTrue(json.loads(self.tornasole(server, "verify", "s3://bucket/run", "--json"))["sound"])
+            # Rotten on the service's own disk: it still calls the object by its old tag, and nobody reads it.
+            index = run_directory / "index" / "000000000" / "000000000300_worker_0.json"
+            sound = index.read_bytes()
+            with index.open("r+b") as file:
+                file.write(b"#" * len(sound))
+            self.assertEqual(read(), with_packs)
+            with index.open("r+b") as file:
+                file.write(sound)
+            packs[1].write_bytes(packs[1].read_bytes()[:1000])
+            self.assertEqual(read(), with_packs)
+            for pack in packs:
+                pack.unlink()
+            self.assertEqual(read(), with_packs)
+
     def test_an_interrupted_run_goes_on_in_the_same_prefix(self):
         with versitygw(self.scratch) as server:
             location, index = "s3://bucket/run", server.data / "run" / "index"
@@ -223,8 +368,9 @@ class RealServer(Case):
     def test_smdebug_reads_what_we_wrote_and_we_read_what_it_wrote(self):
         checker = ROOT / "tests" / "survival" / "smdebug_check.py"
         with versitygw(self.scratch) as server:
-            self.assertEqual(train(server, "s3://bucket/ours", self.scratch / "log").returncode, 0)
-            done = run(server, SMDEBUG, checker, server.data / "ours")
+            self.assertEqual(train(server, "s3://bucket/ours", self.scratch / "log", steps=100).returncode, 0)
+            self.assertEqual(len(list((server.data / "ours" / "tornasole" / "packs").iterdir())), 1)
+            done = run(server, SMDEBUG, checker, "s3://bucket/ours", AWS_DEFAULT_REGION="us-east-1")
             answer = json.loads(done.stdout.strip().splitlines()[-1])
             self.assertEqual(answer["problems"], [])
             self.assertGreater(answer["values"], 30)
@@ -237,6 +383,54 @@ class RealServer(Case):
             self.assertRegex(listed, rf"steps +{expected['steps']} ")
             shown = json.loads(self.tornasole(server, "stats", "s3://bucket/theirs", "--json"))
             self.assertIn(f"{expected['last_mean']:.6g}"[:6], json.dumps(shown))
+
+
+@unittest.skipUnless(TLS_FRONT.exists() or os.environ.get("CI"), "tls_front is missing (make env NAME=s3)")
+class Protocols(Case):
+    def use(self, protocol):
+        """A run that is written and read over TLS; what it came by."""
+        with fake_s3() as backend, tls_front(backend, self.scratch, protocol) as server:
+            done = train(server, "s3://bucket/run", self.scratch / "log", steps=60)
+            self.assertIn("committed 60 dropped 0", done.stdout, done.stderr)
+            self.assertRegex(self.tornasole(server, "verify", "s3://bucket/run"), r"damaged +0\n")
+            stranger = run(server, BIN / "tornasole", "ls", "s3://bucket/run", AWS_CA_BUNDLE="")
+            self.assertNotEqual(stranger.returncode, 0, "a certificate that nobody vouches for")
+            self.assertIn("certificate", stranger.stdout + stranger.stderr)
+            return server.protocols()
+
+    def test_http_2_is_used_where_a_server_offers_it(self):
+        seen = self.use("h2")
+        self.assertEqual(list(seen["requests"]), ["HTTP/2.0"])
+        self.assertGreater(seen["requests"]["HTTP/2.0"], 200)
+        self.assertLess(seen["connections"], 60, "a connection is kept")
+
+    def test_http_1_1_is_used_where_it_does_not(self):
+        seen = self.use("http/1.1")
+        self.assertEqual(list(seen["requests"]), ["HTTP/1.1"])
+        self.assertGreater(seen["requests"]["HTTP/1.1"], 200)
+
+    def test_plain_http_beyond_this_host_takes_a_switch(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing
+            except OSError:
+                self.skipTest("this host has no address but its own loopback")
+            address = probe.getsockname()[0]
+        with fake_s3("", "--host", address) as server:
+            self.assertIn(f"http://{address}:", server.endpoint)
+            refused = train(server, "s3://bucket/run", self.scratch / "log")
+            self.assertEqual(refused.returncode, 5, refused.stdout)
+            self.assertIn("plain http", refused.stderr)
+            self.assertEqual(server.history(), [])
+            for value in ("", "0", "true"):
+                done = run(server, BIN / "tornasole", "ls", "s3://bucket/run", TORNASOLE_S3_ALLOW_HTTP=value)
+                self.assertIn("plain http", done.stdout + done.stderr)
+            self.assertEqual(server.history(), [])
+            more = {"TORNASOLE_S3_ALLOW_HTTP": "1"}
+            line = [BIN / "survival_train", "--out", "s3://bucket/run", "--log", self.scratch / "log", "--steps", "3"]
+            done = run(server, *line, **more)
+            self.assertIn("committed 3 dropped 0", done.stdout, done.stderr)
+            self.assertGreater(len(server.history()), 6)
 
 
 def main():

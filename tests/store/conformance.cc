@@ -173,6 +173,21 @@ TEST_P(StoreConformance, ATakenNameIsReplacedOnlyWhenAsked) {
   EXPECT_EQ(listed(store(), "", true), Paths({"d/a"}));
 }
 
+TEST_P(StoreConformance, AVersionIsTheContents) {
+  auto file = store().create("a/b");
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE((*file)->append("one").ok());
+  ASSERT_TRUE((*file)->publish(false).ok());
+  const auto version = [&] { return store().list("a", true)->front().status.version; };
+  const std::string first = version();
+  EXPECT_EQ((*file)->version(), first);
+  EXPECT_EQ(store().status("a/b")->version, first);
+  EXPECT_EQ(first.empty(), !store().capabilities().is_remote);
+  EXPECT_LE(first.size(), kMaxVersionBytes);
+  ASSERT_TRUE(put(store(), "a/b", "two", true).ok());
+  EXPECT_TRUE(first.empty() || version() != first);
+}
+
 TEST_P(StoreConformance, ADirectoryIsNeverReplaced) {
   if (!has_directories()) GTEST_SKIP() << kNoDirectories;
   ASSERT_TRUE(put(store(), "d/a", "x").ok());

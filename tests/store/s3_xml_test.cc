@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "store/store.h"
+
 namespace tornasole::store::s3 {
 namespace {
 
@@ -11,7 +13,7 @@ TEST(S3Xml, ReadsWhatTheServiceWrites) {
   <Name>b</Name><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>
   <NextContinuationToken>1ueGcx&amp;</NextContinuationToken>
   <Contents><Key>a+b%2Bc/%C3%A4</Key><LastModified>2009-10-12T17:50:30.500Z</LastModified><Size>434234</Size>
-    <Owner><ID>x</ID></Owner></Contents>
+    <ETag>&quot;fba9dede5f27731c9771645a39863328&quot;</ETag><Owner><ID>x</ID></Owner></Contents>
   <CommonPrefixes><Prefix>photos/</Prefix></CommonPrefixes>
 </ListBucketResult>
 )");
@@ -20,6 +22,7 @@ TEST(S3Xml, ReadsWhatTheServiceWrites) {
   EXPECT_EQ(listing->objects[0].key, "a b+c/\xC3\xA4");
   EXPECT_EQ(listing->objects[0].size_bytes, 434234U);
   EXPECT_EQ(listing->objects[0].modified_s, 1255369830) << "whole seconds";
+  EXPECT_EQ(listing->objects[0].etag, "fba9dede5f27731c9771645a39863328");
   EXPECT_EQ(listing->prefixes, std::vector<std::string>{"photos/"});
   EXPECT_EQ(listing->next_token, "1ueGcx&");
 }
@@ -31,6 +34,18 @@ TEST(S3Xml, KeysWithoutAnEncodingAreTakenAsTheyAre) {
   ASSERT_TRUE(listing.ok()) << listing.error().message;
   EXPECT_EQ(listing->objects[0].key, "a+b%20<A\xC3\xA4");
   EXPECT_EQ(listing->next_token, std::nullopt);
+}
+
+TEST(S3Xml, AnEntityTagIsAWord) {
+  EXPECT_EQ(parse_etag("\"abc-3\""), "abc-3");
+  EXPECT_EQ(parse_etag("abc"), "abc") << "some services leave the quotes away";
+  EXPECT_EQ(parse_etag("W/\"abc\""), "W/\"abc\"");
+  EXPECT_EQ(parse_etag(std::string(kMaxVersionBytes, 'a')), std::string(kMaxVersionBytes, 'a'));
+  for (const std::string& text : {std::string("\""), std::string()}) EXPECT_LE(parse_etag(text).size(), 1U);
+  for (const std::string& text : {std::string("a b"), std::string("a\nb"), std::string("\xC3\xA4"),
+                                  std::string(kMaxVersionBytes + 1, 'a'), std::string("a\0b", 3)}) {
+    EXPECT_EQ(parse_etag(text), "") << text;
+  }
 }
 
 TEST(S3Xml, RefusesWhatIsNotOfTheSmallKind) {

@@ -22,6 +22,7 @@ class ForwardingFile : public PendingFile {
   }
   void abandon() noexcept override { base_->abandon(); }
   std::uint64_t size_bytes() const noexcept override { return base_->size_bytes(); }
+  std::string version() const override { return base_->version(); }
 
  protected:
   PendingFile& base() noexcept { return *base_; }

@@ -36,7 +36,7 @@ def check(directory):
 def main():
     trials, values, problems = 0, 0, []
     for directory in sys.argv[1:]:
-        has_step = any(f.endswith(".json") for _, _, files in os.walk(os.path.join(directory, "index")) for f in files)
+        has_step = directory.startswith("s3://") or any(f.endswith(".json") for _, _, files in os.walk(os.path.join(directory, "index")) for f in files)
         if not has_step:
             continue
         trials += 1

@@ -3,7 +3,7 @@
 //
 //   survival_train --out DIR --log FILE [--steps N] [--tensors N] [--bytes N] [--think-ms N] [--threads N] [--fork N]
 //                  [--store SPEC] [--fsync P] [--when-full P] [--queue-bytes N] [--flush-on-signal] [--resume]
-//                  [--spool DIR] [--spool-bytes N] [--rank N --world N]
+//                  [--spool DIR] [--spool-bytes N] [--rank N --world N] [--keep-steps N]
 //                  [--end exception|forward|abort|_exit --end-step N] [--bare] [--fail-new N --fail-new-lasting]
 //
 // Every value is a function of the step and the tensor, so that survival_check can tell a right one from a wrong one.
@@ -200,6 +200,7 @@ int run(int argc, char** argv) {
       options.close_wait_s = static_cast<double>(arguments.number("close-wait", 300));
       if (arguments.has("flush-on-signal")) options.flush_on_signal = true;
       if (arguments.has("resume")) options.resume = true;
+      if (arguments.has("keep-steps")) options.keep_steps = arguments.number("keep-steps", 0);
       if (arguments.has("world")) {
         options.rank = arguments.number("rank", 0);
         options.world_size = arguments.number("world", 1);

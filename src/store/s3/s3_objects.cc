@@ -171,9 +171,12 @@ Result<ObjectBytes> get_whole_object(S3Client& client, const std::string& key, s
                           .headers = {{"x-amz-checksum-mode", "ENABLED"}},
                           .max_answer_bytes = limit + kAnswerMargin,
                           .is_sound = is_as_stored};
-  const auto answer = client.call(request);
+  auto answer = client.call(request);
   if (answer.ok() && !is_success(*answer)) return client.to_error("read", key, *answer);
-  if (answer.ok() && answer->http.body.size() <= limit) return ObjectBytes{answer->http.body, answer->http.body.size()};
+  if (answer.ok() && answer->http.body.size() <= limit) {
+    const std::uint64_t size = answer->http.body.size();
+    return ObjectBytes{std::move(answer->http.body), size};
+  }
   // Too long, or no answer: the object's own length says which.
   const auto facts = head_object(client, key);
   if (facts.ok() && facts->size_bytes > limit) {
@@ -183,24 +186,24 @@ Result<ObjectBytes> get_whole_object(S3Client& client, const std::string& key, s
   return io_error("read {}: the service sent more than the object has", client.describe(key));
 }
 
-Status put_object(S3Client& client, const std::string& key, ByteView body, IfThere if_there) {
+Result<std::string> put_object(S3Client& client, const std::string& key, ByteView body, IfThere if_there) {
   const bool if_absent = if_there != IfThere::kReplace;
   S3Answer answer;
   TORNASOLE_CHECK(put_once(client, key, body, if_absent, &answer));
-  if (is_success(answer)) return {};
+  if (is_success(answer)) return parse_etag(answer.http.header("etag"));
   bool is_taken = answer.http.status == 412;
   if (if_absent && answer.http.status == 501) {
     TORNASOLE_TRY(is_taken, is_there(client, key));
     if (!is_taken) {
       TORNASOLE_CHECK(put_once(client, key, body, /*if_absent=*/false, &answer));
-      if (is_success(answer)) return {};
+      if (is_success(answer)) return parse_etag(answer.http.header("etag"));
     }
   }
   if (!is_taken) return client.to_error("write", key, answer);
   // After a retry what is there may be our own: the answer to the first try was lost.
   if (if_there == IfThere::kAcceptIfSame || answer.tries > 1) {
     TORNASOLE_TRY(const bool is_same, has_same_bytes(client, key, body));
-    if (is_same) return {};
+    if (is_same) return std::string();
   }
   return taken_error(client, key);
 }

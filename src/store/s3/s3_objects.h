@@ -44,7 +44,8 @@ enum class IfThere {
   kRefuse,        // kInvalid
   kAcceptIfSame,  // success if it has these very bytes, else kInvalid
 };
-Status put_object(S3Client& client, const std::string& key, ByteView body, IfThere if_there);
+// The object's entity tag; empty if the service did not say it.
+Result<std::string> put_object(S3Client& client, const std::string& key, ByteView body, IfThere if_there);
 Status delete_object(S3Client& client, const std::string& key);
 
 // An upload in parts. Abort what is not completed: its parts are paid for.

@@ -51,7 +51,7 @@ Status S3PendingFile::publish(bool replace) {
   state_ = State::kClosed;
   const IfThere if_there = replace ? IfThere::kReplace : IfThere::kAcceptIfSame;
   if (!upload_) {
-    TORNASOLE_CHECK(put_object(*client_, key_, buffer_, if_there));
+    TORNASOLE_TRY(version_, put_object(*client_, key_, buffer_, if_there));
   } else {
     if (!buffer_.empty()) TORNASOLE_CHECK(send_part(buffer_));
     buffer_.clear();

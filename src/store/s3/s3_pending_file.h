@@ -24,6 +24,7 @@ class S3PendingFile final : public PendingFile {
   Result<Bytes> read_back(std::uint64_t offset, std::uint64_t length) override;
   void abandon() noexcept override;
   std::uint64_t size_bytes() const noexcept override { return size_bytes_; }
+  std::string version() const override { return version_; }
 
  private:
   enum class State { kOpen, kBroken, kClosed, kDone };
@@ -36,6 +37,7 @@ class S3PendingFile final : public PendingFile {
   Bytes buffer_;  // what was not sent yet
   std::optional<MultipartUpload> upload_;
   std::uint64_t size_bytes_ = 0;
+  std::string version_;  // once published, unless it went up in parts
 };
 
 }  // namespace tornasole::store::s3

@@ -14,6 +14,10 @@ namespace {
 using s3::IfThere;
 using s3::S3Client;
 
+FileStatus status_of(const s3::ListedObject& object) {
+  return {.size_bytes = object.size_bytes, .modified_s = object.modified_s, .version = object.etag};
+}
+
 class S3Store final : public Store {
  public:
   S3Store(std::shared_ptr<S3Client> client, bool read_only)
@@ -81,7 +85,8 @@ Result<std::unique_ptr<PendingFile>> S3Store::create(std::string_view path) {
 Status S3Store::create_exclusive(std::string_view path, ByteView content) {
   TORNASOLE_CHECK(check_new_path(path));
   TORNASOLE_CHECK(check_writable("create", path));
-  return s3::put_object(*client_, key_of(path), content, IfThere::kRefuse);
+  TORNASOLE_CHECK(s3::put_object(*client_, key_of(path), content, IfThere::kRefuse));
+  return {};
 }
 
 // An object that was accepted is durable; there is nothing to do.
@@ -102,7 +107,7 @@ Result<FileStatus> S3Store::status(std::string_view path) {
     return FileStatus{.size_bytes = 0, .modified_s = listed.objects.front().modified_s, .is_directory = true};
   }
   if (!listed.objects.empty() && listed.objects.front().key == key) {
-    return FileStatus{listed.objects.front().size_bytes, listed.objects.front().modified_s, false};
+    return status_of(listed.objects.front());
   }
   const std::string below = key + '/';
   bool is_directory = std::ranges::find(listed.prefixes, below) != listed.prefixes.end();
@@ -123,7 +128,7 @@ Result<std::vector<Entry>> S3Store::list_files(std::string_view directory, std::
   entries.reserve(listed.objects.size());
   for (const s3::ListedObject& object : listed.objects) {
     if (auto path = path_of(object.key)) {
-      entries.push_back({std::move(*path), {object.size_bytes, object.modified_s, false}});
+      entries.push_back({std::move(*path), status_of(object)});
     }
   }
   std::ranges::sort(entries, {}, &Entry::path);
@@ -137,7 +142,7 @@ Result<std::vector<Entry>> S3Store::list(std::string_view directory, bool recurs
   std::vector<Entry> entries;
   for (const s3::ListedObject& object : listed.objects) {
     if (auto path = path_of(object.key)) {
-      entries.push_back({std::move(*path), {object.size_bytes, object.modified_s, false}});
+      entries.push_back({std::move(*path), status_of(object)});
     }
   }
   for (std::string& prefix : listed.prefixes) {

@@ -1,11 +1,13 @@
 #include "store/s3/s3_xml.h"
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 #include <utility>
 
 #include "base/errors.h"
 #include "store/s3/s3_address.h"
+#include "store/store.h"
 
 namespace tornasole::store::s3 {
 namespace {
@@ -206,6 +208,12 @@ std::optional<double> parse_http_time(std::string_view text) {
   return from_utc(parts);
 }
 
+std::string parse_etag(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  const bool is_plain = std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+  return is_plain && text.size() <= kMaxVersionBytes ? std::string(text) : std::string();
+}
+
 Result<Listing> parse_listing(std::string_view text) {
   TORNASOLE_TRY(const XmlElement root, parse_xml(text));
   if (root.name != "ListBucketResult") return corrupt_error("XML: a listing is not called '{}'", root.name);
@@ -230,6 +238,7 @@ Result<Listing> parse_listing(std::string_view text) {
         return corrupt_error("XML: a listed object without key, size or time");
       }
       object.modified_s = *modified;
+      object.etag = parse_etag(element.text_of("ETag"));
     } else if (element.name == "CommonPrefixes") {
       TORNASOLE_TRY(listing.prefixes.emplace_back(), plain(element.text_of("Prefix")));
     }

@@ -28,6 +28,7 @@ struct ListedObject {
   std::string key;
   std::uint64_t size_bytes = 0;
   double modified_s = 0;  // whole seconds, as everywhere else in S3
+  std::string etag = {};  // without quotes
 };
 struct Listing {
   std::vector<ListedObject> objects = {};
@@ -42,6 +43,9 @@ struct ServiceError {
 };
 // Whatever can be understood; both empty if nothing can.
 ServiceError parse_service_error(std::string_view text);
+
+// An entity tag without its quotes; empty if it is longer than any, or not made of printable ASCII.
+std::string parse_etag(std::string_view text);
 
 // 2009-10-12T17:50:30.000Z or "Mon, 12 Oct 2009 17:50:30 GMT", since 1970.
 std::optional<double> parse_iso_time(std::string_view text);

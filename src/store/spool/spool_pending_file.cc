@@ -95,7 +95,9 @@ Status SpoolPendingFile::send(bool replace) {
   TORNASOLE_TRY(const auto file, spool_->target().create(path_));
   TORNASOLE_CHECK(file->append(buffer_));
   if (is_durable_) TORNASOLE_CHECK(file->sync());
-  return file->publish(replace);
+  TORNASOLE_CHECK(file->publish(replace));
+  version_ = file->version();
+  return {};
 }
 
 Status SpoolPendingFile::keep(bool replace) {

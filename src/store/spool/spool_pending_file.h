@@ -23,6 +23,7 @@ class SpoolPendingFile final : public PendingFile {
   Result<Bytes> read_back(std::uint64_t offset, std::uint64_t length) override;
   void abandon() noexcept override;
   std::uint64_t size_bytes() const noexcept override { return size_bytes_; }
+  std::string version() const override { return version_; }
 
  private:
   enum class State { kOpen, kBroken, kClosed, kDone };
@@ -44,6 +45,7 @@ class SpoolPendingFile final : public PendingFile {
   std::uint32_t crc_ = 0;
   std::uint64_t size_bytes_ = 0;
   bool is_durable_ = false;
+  std::string version_;  // once published, unless it waits on the disk
 };
 
 }  // namespace tornasole::store

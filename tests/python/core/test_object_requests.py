@@ -24,9 +24,7 @@ from s3_servers import fake_s3  # noqa: E402
 def bucket(monkeypatch):
     """A server, and an environment in which the bucket 'bucket' is found there."""
     with fake_s3("", "--page", "3") as server:
-        for name, value in server.environment().items():
-            if name.startswith("AWS_"):
-                monkeypatch.setenv(name, value)
+        server.point_here(monkeypatch)
         yield server
 
 

@@ -105,11 +105,8 @@ def place(request, tmp_path, monkeypatch):
         yield str(tmp_path / "run"), dict(os.environ)
         return
     with fake_s3() as server:
-        environment = server.environment()
-        for name, value in environment.items():
-            if name.startswith("AWS_"):
-                monkeypatch.setenv(name, value)
-        yield "s3://bucket/run", environment
+        server.point_here(monkeypatch)
+        yield "s3://bucket/run", server.environment()
 
 
 def named_in(run):

@@ -19,19 +19,6 @@ from tornasole.core.writer import FileWriter
 from tornasole.exceptions import SMDebugRuntimeError, SMDebugValueError
 from tornasole.trials import create_trial
 
-TESTS = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TESTS / "s3"))
-from s3_servers import fake_s3  # noqa: E402
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with fake_s3() as started:
-        for name, value in started.environment().items():
-            if name.startswith("AWS_"):
-                monkeypatch.setenv(name, value)
-        yield started
-
 
 def write(place, steps=5, is_killed=False, checkpoints=None, **options):
     hook = BaseHook(place, save_all=True, save_config=SaveConfig(save_interval=1), **options)
