@@ -29,6 +29,8 @@ struct StepWriterOptions {
   std::string worker = "worker_0";
   Mode mode = Mode::kGlobal;
   std::optional<std::int64_t> mode_step = {};  // the global step
+  // Whether a step that is there already goes. A step of a run never does: of one that a hook wrote, or that has ended.
+  bool replace = false;
 };
 
 class TORNASOLE_EXPORT StepWriter {
@@ -42,7 +44,8 @@ class TORNASOLE_EXPORT StepWriter {
   Status write(std::string_view name, const TensorView& tensor, std::optional<double> wall_time = {});
   // The shape alone, without elements.
   Status write_shape(std::string_view name, const Shape& shape);
-  // Publishes the step; nothing if nothing was written. kInvalid if the step is there already.
+  // Publishes the step; nothing if nothing was written. kInvalid if the step is there and is not to be replaced: it
+  // stays as it is.
   Status close();
 
   // Of the event file, as it will be called.

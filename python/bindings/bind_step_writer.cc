@@ -24,14 +24,16 @@ void bind_step_writer(nb::module_& module) {
       .def_static(
           "open",
           [](const std::string& trial_dir, std::int64_t step, const std::string& worker, int mode,
-             std::int64_t mode_step) {
+             std::int64_t mode_step, bool replace) {
             return value_of(StepWriter::open({.trial_dir = trial_dir,
                                               .step = {step},
                                               .worker = worker,
                                               .mode = static_cast<Mode>(mode),
-                                              .mode_step = mode_step}));
+                                              .mode_step = mode_step,
+                                              .replace = replace}));
           },
-          nb::arg("trial_dir"), nb::arg("step"), nb::arg("worker"), nb::arg("mode"), nb::arg("mode_step"))
+          nb::arg("trial_dir"), nb::arg("step"), nb::arg("worker"), nb::arg("mode"), nb::arg("mode_step"),
+          nb::arg("replace") = false)
       .def(
           "write",
           [](StepWriter& self, std::string_view name, nb::handle array, std::optional<double> wall_time) {

@@ -42,7 +42,7 @@ void Health::waited(std::int64_t nanoseconds) noexcept {
   counts_.wait_ns += nanoseconds;
 }
 
-void Health::step_dropped(std::string_view cause, const Error& why) noexcept {
+void Health::step_dropped(std::string_view cause, const Error& why, LogLevel level) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     take_back_locked();
@@ -51,7 +51,7 @@ void Health::step_dropped(std::string_view cause, const Error& why) noexcept {
   } catch (...) {
     ++drops_without_cause_;  // no memory for the cause; the step is counted all the same
   }
-  note(cause, why);
+  note(cause, why, level);
 }
 
 void Health::value_left_out(std::string_view cause, std::string_view why) noexcept {
@@ -75,21 +75,21 @@ void Health::value_dropped(std::string_view cause, const Error& why) noexcept {
       ++counts_.dropped_values[std::string(cause)];
       ++counts_.changes;
     }
-    report(cause, why);
+    report(cause, why, LogLevel::kError);
   } catch (...) {
     emit(LogLevel::kError, "tornasole: a dropped value could not be counted");
   }
 }
 
-void Health::note(std::string_view cause, const Error& why) noexcept {
+void Health::note(std::string_view cause, const Error& why, LogLevel level) noexcept {
   try {
-    report(cause, why);
+    report(cause, why, level);
   } catch (...) {
     emit(LogLevel::kError, "tornasole: a failure could not be reported");
   }
 }
 
-void Health::report(std::string_view cause, const Error& why) {
+void Health::report(std::string_view cause, const Error& why, LogLevel level) {
   std::string text;
   {
     const std::lock_guard lock(mutex_);
@@ -104,7 +104,7 @@ void Health::report(std::string_view cause, const Error& why) {
     std::fprintf(stderr, "tornasole: strict mode: %s\n", text.c_str());
     std::abort();
   }
-  emit(LogLevel::kError, fmt::format("{} (further ones are counted, not reported)", text));
+  emit(level, fmt::format("{} (further ones are counted, not reported)", text));
 }
 
 void Health::log(LogLevel level, std::string_view message) noexcept {

@@ -49,12 +49,12 @@ class Health {
   // Calls back after each step that is committed, on whatever thread that is.
   void on_commit(std::function<void()> listener);
   // `cause` is a short key for counting ("queue_full", "io", ...); `why` is for people.
-  void step_dropped(std::string_view cause, const Error& why) noexcept;
+  void step_dropped(std::string_view cause, const Error& why, LogLevel level = LogLevel::kError) noexcept;
   void value_dropped(std::string_view cause, const Error& why) noexcept;
   // A value that could not be made of what was given: counted, logged once per cause, and no failure.
   void value_left_out(std::string_view cause, std::string_view why) noexcept;
   // A failure that cost no step: reported once per cause.
-  void note(std::string_view cause, const Error& why) noexcept;
+  void note(std::string_view cause, const Error& why, LogLevel level = LogLevel::kError) noexcept;
   void waited(std::int64_t nanoseconds) noexcept;
   LogLevel gap_level() const noexcept { return options_.gap_level; }
   // To the log hook, if the level asks for it. A text repeated more than three times is left out.
@@ -72,7 +72,7 @@ class Health {
   std::optional<Error> first_error() const;
 
  private:
-  void report(std::string_view cause, const Error& why);
+  void report(std::string_view cause, const Error& why, LogLevel level);
   void take_back_locked() noexcept;
   std::int64_t unaccounted_locked() const noexcept;
   void emit(LogLevel level, std::string_view message) noexcept;

@@ -180,8 +180,7 @@ bool HookState::start_step_locked() {
   if (config_.dry_run) return true;
   if (!writer_->accepts_step()) {
     step_.is_lost = true;
-    health_->step_dropped("off",
-                          io_error("capture is off: {} could not be written to", writer_->store().description()));
+    writer_->note_unaccepted_step();
     return false;
   }
   writer_->push(StepStartJob{step_.id}, 0, JobQueue::Wake::kSoon);

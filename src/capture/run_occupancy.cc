@@ -11,7 +11,6 @@ namespace tornasole::capture {
 namespace {
 
 constexpr std::string_view kHealthSuffix = "_health.json";
-constexpr std::string_view kHealthDirectory = "tornasole";
 constexpr double kWatchSeconds = 65;
 constexpr double kMinSilenceSeconds = 60;
 constexpr double kMaxSilenceSeconds = 360;
@@ -186,7 +185,7 @@ Liveness judge(const HealthFile& file, StoreTime& time) {
 }
 
 Result<std::vector<HealthFile>> read_health_files(store::Store& store) {
-  TORNASOLE_TRY(const auto entries, list_or_nothing(store, kHealthDirectory, false));
+  TORNASOLE_TRY(const auto entries, list_or_nothing(store, format::kHealthDirectory, false));
   std::vector<HealthFile> files;
   for (const store::Entry& entry : entries) {
     const std::string_view path = entry.path;

@@ -24,11 +24,44 @@ Result<std::unique_ptr<store::Store>> open_writable(const std::string& location)
   return store::open_store(location, {.environment = store::s3_environment(config::Environment::from_process())});
 }
 
+Result<bool> is_there(store::Store& store, std::string_view path) {
+  const auto status = store.status(path);
+  if (status) return true;
+  if (status.error().code == ErrorCode::kNotFound) return false;
+  return status.error();
+}
+
+// Whether the steps in a directory are those of a training: a hook wrote them, or somebody marked their end.
+Result<bool> holds_run(store::Store& store) {
+  TORNASOLE_TRY(const bool has_ended, is_there(store, format::kEndMarkerPath));
+  if (has_ended) return true;
+  TORNASOLE_TRY(const auto own, store.list(format::kHealthDirectory, /*recursive=*/false));
+  return !own.empty();
+}
+
+// Makes room for a step. One that is there is told from its index, without which the event file belongs to none.
+Status clear_step(store::Store& store, const std::string& index_path, bool replace) {
+  TORNASOLE_TRY(const bool is_taken, is_there(store, index_path));
+  if (!is_taken) return {};
+  if (!replace) {
+    return invalid_error("publish {}/{}: the step is there already, and it is not replaced", store.description(),
+                         index_path);
+  }
+  TORNASOLE_TRY(const bool is_of_run, holds_run(store));
+  if (is_of_run) {
+    return invalid_error("publish {}/{}: the step is there already, and steps of a run are not replaced",
+                         store.description(), index_path);
+  }
+  return store.remove(index_path);
+}
+
 }  // namespace
 
 struct StepWriter::State {
   std::unique_ptr<store::Store> store;
   std::string path;
+  std::string index_path;
+  bool replace;
   capture::StepFiles files;
   std::deque<std::string> names = {};  // stable addresses, which the files refer to until they are closed
 };
@@ -44,8 +77,11 @@ Result<StepWriter> StepWriter::open(const StepWriterOptions& options) {
   TORNASOLE_TRY(auto store, open_writable(location));
   const capture::StepId id{1, step, options.mode, options.mode_step.value_or(step)};
   store::Store* borrowed = store.get();
-  return StepWriter(std::make_unique<State>(State{std::move(store), location + "/" + format::event_path(step, worker),
-                                                  capture::StepFiles(borrowed, id, worker)}));
+  return StepWriter(std::make_unique<State>(State{.store = std::move(store),
+                                                  .path = location + "/" + format::event_path(step, worker),
+                                                  .index_path = format::index_path(step, worker),
+                                                  .replace = options.replace,
+                                                  .files = capture::StepFiles(borrowed, id, worker)}));
 }
 
 StepWriter::StepWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -86,7 +122,8 @@ Status StepWriter::close() {
   if (!state_) return {};
   const std::unique_ptr<State> state = std::move(state_);
   if (state->files.is_empty()) return {};
-  Status published = state->files.publish({});
+  Status published = clear_step(*state->store, state->index_path, state->replace);
+  if (published) published = state->files.publish({});
   if (!published) state->files.abandon();
   return published;
 }
@@ -106,10 +143,7 @@ Status mark_ended(const std::string& trial_dir) {
 Result<bool> has_ended(const std::string& trial_dir) {
   TORNASOLE_TRY(const std::string location, location_of(trial_dir));
   TORNASOLE_TRY(const auto store, open_writable(location));
-  const auto status = store->status(format::kEndMarkerPath);
-  if (status) return true;
-  if (status.error().code == ErrorCode::kNotFound) return false;
-  return status.error();
+  return is_there(*store, format::kEndMarkerPath);
 }
 
 }  // namespace tornasole

@@ -31,6 +31,7 @@ Writer::Writer(const config::Config& config, std::unique_ptr<store::Store> store
       clock_(clock),
       health_ns_(store_->capabilities().is_remote ? kRemoteHealthNs : kSecondNs),
       heartbeat_ns_(store_->capabilities().is_remote ? kRemoteHeartbeatNs : kHeartbeatNs),
+      refusal_level_(identity.writer_count == 1 ? LogLevel::kWarning : LogLevel::kError),
       health_(std::move(health)),
       queue_(static_cast<std::size_t>(config.queue_bytes), clock),
       run_(store_.get(), clock, identity),
@@ -175,17 +176,23 @@ void Writer::check_current(const Status& status) {
   if (!status.ok()) step_failed(status.error().code == ErrorCode::kIo ? "io" : "write", status.error());
 }
 
+void Writer::note_unaccepted_step() {
+  health_->step_dropped(cause_of("off"), io_error("capture is off: {} could not be written to", store_->description()),
+                        level());
+}
+
 void Writer::step_failed(std::string_view cause, const Error& error) {
   if (!current_) {
-    health_->note(cause, error);
+    health_->note(cause_of(cause), error, level());
     return;
   }
   current_->abandon();
   summaries_.drop();
   const std::int64_t step = current_->id().global_step;
   current_.reset();
-  health_->step_dropped(cause, make_error(error.code, error.kind, "step {}: {}", step, error.message));
-  if (++failures_in_a_row_ < kFailuresUntilOff) return;
+  health_->step_dropped(cause_of(cause), make_error(error.code, error.kind, "step {}: {}", step, error.message),
+                        level());
+  if (is_refused_ || ++failures_in_a_row_ < kFailuresUntilOff) return;
   if (off_until_ns_.exchange(clock_->monotonic_ns() + kRetryNs) == 0) {
     health_->note("off",
                   io_error("{} steps in a row could not be written to {}; capture is off, one step a minute is tried",
@@ -201,7 +208,7 @@ void Writer::handle_job(StepStartJob& job) {
   current_.emplace(store_.get(), job.id, worker_);
   summaries_.begin(job.id);
   if (const Status begun = ensure_begun(); !begun.ok()) {
-    step_failed(is_refused_ ? "refused" : "io", begun.error());
+    step_failed("io", begun.error());
     return;
   }
   if (job.id.global_step > last_published_) return;
@@ -408,7 +415,7 @@ void Writer::handle_job(ModelJob& job) {
 void Writer::handle_job(CollectionsJob& job) {
   Status written = ensure_begun();
   if (written.ok()) written = write_or_renew([&] { return write_collections(job.file); });
-  if (!written.ok()) health_->note("collections", written.error());
+  if (!written.ok()) health_->note(cause_of("collections"), written.error(), level());
 }
 
 void Writer::handle_job(FlushJob& job) {
@@ -435,7 +442,7 @@ void Writer::handle_job(CloseJob& job) {
   if (!run_.has_begun() && job.is_failed) return;  // nothing was written, so there is nothing to end
   const Status begun = ensure_begun();
   if (!begun.ok()) {
-    health_->note("close", begun.error());
+    health_->note(cause_of("close"), begun.error(), level());
     return;
   }
   if (job.collections) {

@@ -52,6 +52,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   store::Store& store() noexcept { return *store_; }
   // Whether a step that is due now may be queued; while capture is off, one a minute.
   bool accepts_step() noexcept;
+  // Counts a step that was not accepted.
+  void note_unaccepted_step();
   bool is_off() const noexcept { return off_until_ns_.load(std::memory_order_relaxed) != 0; }
   // Whether anything was pushed: before that it has no thread and has touched no file.
   bool has_started();
@@ -92,6 +94,9 @@ class Writer : public std::enable_shared_from_this<Writer> {
   bool is_current(std::uint64_t serial) const noexcept { return current_ && current_->id().serial == serial; }
   void check_current(const Status& status);
   void step_failed(std::string_view cause, const Error& error);
+  // That another process has the directory is one cause, told once.
+  std::string_view cause_of(std::string_view cause) const noexcept { return is_refused_ ? "refused" : cause; }
+  LogLevel level() const noexcept { return is_refused_ ? refusal_level_ : LogLevel::kError; }
 
   Status ensure_begun();
   Status begin_run(std::int64_t* first_free_step);
@@ -125,6 +130,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   const Clock* const clock_;
   const std::int64_t health_ns_;          // between two health files, if something changed
   const std::int64_t heartbeat_ns_;       // and if nothing did
+  const LogLevel refusal_level_;          // a lone process may well meet another, as forked ones do
   const std::shared_ptr<Health> health_;  // shared with the hook, which outlives or precedes the thread's end
 
   JobQueue queue_;

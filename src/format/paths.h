@@ -11,6 +11,7 @@ namespace tornasole::format {
 
 inline constexpr std::string_view kClaimPath = "claim.smd";
 inline constexpr std::string_view kEndMarkerPath = "training_job_end.ts";
+inline constexpr std::string_view kHealthDirectory = "tornasole";
 inline constexpr std::string_view kRunPath = "tornasole/run.json";
 inline constexpr std::string_view kStopRequestPath = "stop_request.json";
 inline constexpr std::string_view kAttemptsDirectory = "attempts";

@@ -5,8 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "capture/hook_fixture.h"
+#include "store/open_store.h"
 #include "tornasole/step_writer.h"
 
 namespace tornasole::capture {
@@ -245,19 +247,52 @@ TEST_F(FrontEnd, AnEnteredTapeTellsItsTensorsByName) {
   EXPECT_THAT(names_at(0), UnorderedElementsAre("weights/dense/kernel:0", "gradients/dense/kernelGrad", "my_loss"));
 }
 
-TEST(StepWriterTest, AStepWrittenByHandCanBeReadAndIsNotReplaced) {
+Status write_by_hand(const std::string& directory, double value, bool replace) {
+  auto step =
+      StepWriter::open({.trial_dir = directory, .step = {7}, .mode = Mode::kTrain, .mode_step = 3, .replace = replace});
+  EXPECT_TRUE(step) << step.error().message;
+  EXPECT_THAT(step->path(), HasSubstr("000000000007_worker_0.tfevents"));
+  EXPECT_TRUE(step->write("x", TensorView::of(std::vector<double>{value})));
+  EXPECT_TRUE(step->write_shape("seen", Shape{2, 3}));
+  return step->close();
+}
+
+std::vector<double> read_by_hand(const std::string& directory) {
+  const auto store = store::open_store(directory, {});
+  EXPECT_TRUE(store) << store.error().message;
+  const auto steps = read_steps(**store);
+  if (!steps.contains(7) || !steps.at(7).values.contains("x")) return {};
+  return values_of<double>(steps.at(7).values.at("x"));
+}
+
+TEST(StepWriterTest, AStepWrittenByHandCanBeReadAndIsReplacedOnRequest) {
   const std::string directory = ::testing::TempDir() + "step_writer_test";
   std::filesystem::remove_all(directory);
-  const auto write = [&]() -> Status {
-    auto step = StepWriter::open({.trial_dir = directory, .step = {7}, .mode = Mode::kTrain, .mode_step = 3});
-    EXPECT_TRUE(step) << step.error().message;
-    EXPECT_THAT(step->path(), HasSubstr("000000000007_worker_0.tfevents"));
-    EXPECT_TRUE(step->write("x", TensorView::of(kValue)));
-    EXPECT_TRUE(step->write_shape("seen", Shape{2, 3}));
-    return step->close();
-  };
-  EXPECT_TRUE(write());
-  EXPECT_FALSE(write());
+  EXPECT_TRUE(write_by_hand(directory, 1, /*replace=*/false));
+  EXPECT_FALSE(write_by_hand(directory, 2, /*replace=*/false));
+  EXPECT_EQ(read_by_hand(directory), std::vector<double>{1}) << "what is not replaced is still there";
+  EXPECT_TRUE(write_by_hand(directory, 3, /*replace=*/true));
+  EXPECT_EQ(read_by_hand(directory), std::vector<double>{3});
+}
+
+TEST(StepWriterTest, AStepOfARunIsNeverReplaced) {
+  for (const std::string file : {"training_job_end.ts", "tornasole/worker_0_health.json"}) {
+    const std::string directory = ::testing::TempDir() + "step_writer_run_test";
+    std::filesystem::remove_all(directory);
+    EXPECT_TRUE(write_by_hand(directory, 1, /*replace=*/false));
+    std::filesystem::create_directories(directory + "/tornasole");
+    std::ofstream(directory + "/" + file) << "{}";
+    const Status again = write_by_hand(directory, 2, /*replace=*/true);
+    ASSERT_FALSE(again) << file;
+    EXPECT_EQ(again.error().code, ErrorCode::kInvalid);
+    EXPECT_EQ(read_by_hand(directory), std::vector<double>{1}) << file;
+  }
+}
+
+TEST(StepWriterTest, WhatIsRefused) {
+  const std::string directory = ::testing::TempDir() + "step_writer_test";
+  std::filesystem::remove_all(directory);
+  EXPECT_TRUE(write_by_hand(directory, 1, /*replace=*/false));
   EXPECT_FALSE(*has_ended(directory));
   EXPECT_TRUE(mark_ended(directory));
   EXPECT_TRUE(mark_ended(directory)) << "twice is no error";

@@ -2,7 +2,8 @@
 
 With the framework's default configuration, a failure switches capture off for the rest of the process. With a
 configuration the user wrote, an error in it is raised, while one met in running costs the tensor and is told once; a
-hook that was made automatically never raises. ``TORNASOLE_STRICT=1`` raises everything.
+hook that was made automatically never raises. What a function of the user's own raises, one that replaces a callback of
+the hook, is raised unless the configuration is the default. ``TORNASOLE_STRICT=1`` raises everything.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def configuration_error(error: Exception) -> Exception:
     return error
 
 
-def set_up_error(error: Exception) -> Exception:
-    """Marks an error as one met while a hook was built: whoever builds it is told, whatever the configuration."""
-    error.is_set_up_error = True  # type: ignore[attr-defined]
+def let_through(error: Exception) -> Exception:
+    """Marks an error that passes every guard: of whoever builds a hook, of the user's own code, or of the framework."""
+    error.passes_guards = True  # type: ignore[attr-defined]
     return error
 
 
@@ -45,11 +46,17 @@ class Guard:
         self._told.clear()
 
     def catch_smdebug_errors(self, default_return_val: Any = None) -> Callable[[_Function], _Function]:
-        """Decorates a function that a framework calls.
+        """Decorates a function of the user's that a framework calls, as a callback of a subclass of the hook is.
 
         ``default_return_val`` is returned while capture is off and after a failure; if it can be called it is, with the
         arguments of the function, and its result is returned.
         """
+        return self.decorator(default_return_val, self.handle_users_own)
+
+    def decorator(
+        self, neutral: Any, handle: Callable[[Exception, str], None]
+    ) -> Callable[[_Function], _Function]:
+        """Decorates a function whose failures ``handle`` decides about."""
 
         def decorate(function: _Function) -> _Function:
             @functools.wraps(function)
@@ -58,18 +65,24 @@ class Guard:
                     try:
                         return function(*args, **kwargs)
                     except Exception as error:
-                        self.handle(error, function.__qualname__)
-                return default_return_val(*args, **kwargs) if callable(default_return_val) else default_return_val
+                        handle(error, function.__qualname__)
+                return neutral(*args, **kwargs) if callable(neutral) else neutral
 
             return guarded_function  # type: ignore[return-value]
 
         return decorate
 
+    def handle_users_own(self, error: Exception, where: str) -> None:
+        """Decides what becomes of what the user's own function raised."""
+        if not self._is_default():
+            raise let_through(error)  # past the guards of ours that called it, too
+        self.handle(error, where)
+
     def handle(self, error: Exception, where: str) -> None:
-        """Decides what becomes of a failure: raised again, or told and survived."""
-        if _engine.is_strict() or getattr(error, "is_set_up_error", False):
+        """Decides what becomes of a failure of ours: raised again, or told and survived."""
+        if _engine.is_strict() or getattr(error, "passes_guards", False):
             raise error
-        is_default = self.hook is None or self.hook._has_default_configuration()
+        is_default = self._is_default()
         if getattr(error, "is_configuration_error", False):
             if not is_default and not self.hook._is_automatic:
                 raise error
@@ -79,6 +92,9 @@ class Guard:
         elif (text := f"{where}: {error}") not in self._told:
             self._told.add(text)
             get_logger().warning("%s: a tensor is left out: %s: %s", where, type(error).__name__, error)
+
+    def _is_default(self) -> bool:
+        return self.hook is None or self.hook._has_default_configuration()
 
     def _shut_down(self, error: Exception) -> None:
         logger = get_logger()
@@ -95,4 +111,4 @@ def guarded(neutral: Any = None) -> Callable[[_Function], _Function]:
 
     ``neutral`` is returned then; if it can be called, its result for the same arguments is.
     """
-    return guard.catch_smdebug_errors(neutral)
+    return guard.decorator(neutral, guard.handle)

@@ -12,7 +12,7 @@ from tornasole.core import singleton_utils
 from tornasole.core.collection import Collection, _flat_texts
 from tornasole.core.collection_manager import CollectionManager
 from tornasole.core.edits import edits
-from tornasole.core.guard import configuration_error, guard, guarded, set_up_error
+from tornasole.core.guard import configuration_error, guard, guarded, let_through
 from tornasole.core.logger import get_logger
 from tornasole.core.pending_collections import take_pending
 from tornasole.core.reduction_config import ReductionConfig
@@ -81,7 +81,7 @@ class BaseHook:
         try:
             self._set_up(options, options.pop("_config_file", None), locals())
         except Exception as error:
-            raise set_up_error(error)
+            raise let_through(error)
         guard.set_hook(self)
         singleton_utils.set_hook(self)
 

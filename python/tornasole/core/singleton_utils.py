@@ -66,7 +66,7 @@ def _create_hook(json_config_path: str | None, hook_class) -> None:
     except FileNotFoundError:
         pass
     except Exception as error:
-        error.is_set_up_error = False  # type: ignore[attr-defined]  # nobody built it: it is told, not raised
+        error.passes_guards = False  # type: ignore[attr-defined]  # nobody built it: it is told, not raised
         raise
 
 

@@ -13,7 +13,8 @@ from tornasole.modes import ModeKeys
 class FileWriter:
     """Writes the event and the index file of one step. They appear when it is closed, or with the end of its ``with``.
 
-    All tensors of a step belong to one mode and mode step: those of the first one written.
+    All tensors of a step belong to one mode and mode step: those of the first one written. A step that was written by
+    hand before is replaced; one of a run, which a hook wrote or which has ended, is not: that is an error.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class FileWriter:
             if self._path is not None:
                 raise SMDebugRuntimeError(f"{self._path}: the step is closed")
             place = (mode.value, self.step if mode_step is None else mode_step)
-            self._writer = _engine.StepWriter.open(self.trial_dir, self.step, self.worker, *place)
+            self._writer = _engine.StepWriter.open(self.trial_dir, self.step, self.worker, *place, replace=True)
             self._path = self._writer.path
         return self._writer
 

@@ -9,6 +9,7 @@ gradient                the tensor's, of an optimizer that was wrapped before th
 optimizer variable      the variable's
 model input             ``inputs``, if that collection is named: ``all`` alone does not take in what is fed
 labels, predictions     ``labels``, ``predictions``, if ``outputs`` is named; else the last layer's output is in it
+added to a collection   as above what is a layer's, others by their own name
 ======================  =================================================
 
 What is fed is not fetched but taken from the call of the function.
@@ -16,7 +17,7 @@ What is fed is not fetched but taken from the call of the function.
 
 import re
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy
 import tensorflow as tf
@@ -129,7 +130,9 @@ class GraphBatches:
             hook._cannot_capture(model.name, f"its {kind} function cannot fetch tensors of the graph")
             return
         self._function = function
-        for fetch in [*self._wanted(hook, model, mode), *self._wanted_of_script(hook, function)]:
+        wanted = list(self._wanted(hook, model, mode))
+        self._given += _of_collections(hook, {id(fetch.tensor) for fetch in wanted})
+        for fetch in [*wanted, *self._wanted_of_script(hook, function)]:
             self._add(fetch)
         self._watch_feeds(hook, model, mode)
 
@@ -245,6 +248,9 @@ class GraphBatches:
     def _wanted_of_layers(self, hook: Any, model: Any) -> Iterator[_Fetch]:
         is_named = _is_named(hook, CollectionKeys.OUTPUTS)  # then they are called predictions
         outputs = set() if is_named else {id(tensor) for tensor in _outputs(model)}
+        added: Dict[int, Tuple[str, ...]] = {}  # by the script, to which collections
+        for fetch in _of_collections(hook, set()):
+            added[id(fetch.tensor)] = added.get(id(fetch.tensor), ()) + fetch.collections
         for layer in model.layers:
             for side, attribute in (("inputs", "input"), ("outputs", "output")):
                 try:
@@ -258,9 +264,12 @@ class GraphBatches:
                     if self._names.get(tensor.name, name) != name:
                         continue
                     kinds = (CollectionKeys.LAYERS,) + ((CollectionKeys.OUTPUTS,) if id(tensor) in outputs else ())
-                    if any(hook._is_wanted(name, kind, layer.name if kind == "layers" else None) for kind in kinds):
+                    asked = added.get(id(tensor), ())
+                    if asked or any(
+                        hook._is_wanted(name, kind, layer.name if kind == "layers" else None) for kind in kinds
+                    ):
                         self._names[tensor.name] = name
-                        yield _Fetch(name, tensor, kinds)
+                        yield _Fetch(name, tensor, kinds + asked)
 
     def _value(self, variable: Any) -> Any:
         if id(variable) not in self._values:
@@ -270,6 +279,14 @@ class GraphBatches:
 
 def _outputs(model: Any) -> List[Any]:
     return [tensor for tensor in tf.nest.flatten(getattr(model, "outputs", None) or []) if tf.is_tensor(tensor)]
+
+
+def _of_collections(hook: Any, but: Set[int]) -> Iterator[_Fetch]:
+    """The tensors of the graph that the script added to collections which are due, without those."""
+    for collection in hook.collection_manager.collections.values():
+        for name, tensor in collection._objects() if collection.name in hook._due else ():
+            if isinstance(tensor, tf.Tensor) and id(tensor) not in but:
+                yield _Fetch(name, tensor, (collection.name,))
 
 
 def _is_named(hook: Any, collection: str) -> bool:

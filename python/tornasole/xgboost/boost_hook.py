@@ -19,6 +19,7 @@ training with the same hook is numbered on, too.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 import numpy
@@ -26,7 +27,7 @@ import xgboost
 from xgboost import DMatrix
 
 from tornasole.core.collection import CollectionKeys
-from tornasole.core.guard import guarded, set_up_error
+from tornasole.core.guard import guarded, let_through
 from tornasole.core.hook import BaseHook
 from tornasole.core.older_names import make_tornasole_hook
 from tornasole.exceptions import SMDebugError
@@ -98,7 +99,7 @@ class Hook(BaseHook, _TrainingCallback):
         try:
             data = load_data("train_data", train_data), load_data("validation_data", validation_data)
         except SMDebugError as error:
-            raise set_up_error(error)
+            raise let_through(error)
         super().__init__(
             out_dir,
             export_tensorboard,
@@ -156,7 +157,10 @@ class Hook(BaseHook, _TrainingCallback):
     @guarded(neutral=False)
     def after_iteration(self, model, epoch: int, evals_log) -> bool:
         """A round is done. True, which ends the training, only if somebody asked it to stop."""
-        return self._after_round(model, self._first_round + epoch, lambda: _last_scores(evals_log))
+        step = self._first_round + epoch
+        if type(self).__call__ is not Hook.__call__:
+            return self._call_replaced(model, step, _last_scores(evals_log))
+        return self._after_round(model, step, lambda: _last_scores(evals_log))
 
     @guarded(neutral=lambda self, model: model)
     def after_training(self, model):
@@ -171,9 +175,24 @@ class Hook(BaseHook, _TrainingCallback):
         if self._after_round(env.model, env.iteration, lambda: scores):
             stop = getattr(xgboost.core, "EarlyStopException", None)
             if stop is not None:
-                stopped = stop(env.iteration)
-                stopped.is_set_up_error = True  # XGBoost's own way to end a training: it passes the guard
-                raise stopped
+                raise let_through(stop(env.iteration))  # XGBoost's own way to end a training
+
+    def _call_replaced(self, model, step: int, scores: List[Tuple[str, tuple]]) -> bool:
+        """Calls what a subclass has in place of :meth:`__call__`, as XGBoost before 1.3 does; its errors are its own."""
+        environment = SimpleNamespace(
+            model=model,
+            cvfolds=getattr(model, "cvfolds", None),
+            iteration=step,
+            begin_iteration=self._first_round,
+            end_iteration=None,
+            rank=rank_and_size()[0],
+            evaluation_result_list=[(name, *values) for name, values in scores],
+        )
+        try:
+            self(environment)
+        except Exception as error:
+            raise let_through(error)
+        return self.stop_requested
 
     # ---- a round
 

@@ -77,16 +77,26 @@ def test_a_step_written_by_hand(tmp_path, saved_names):
         verify_and_get_out_dir(str(tmp_path / "run"))
 
 
-def test_a_published_step_is_not_replaced(tmp_path):
+def test_a_step_made_by_hand_is_replaced_and_one_of_a_run_is_not(hook_class, tmp_path):
+    from smdebug.core.reader import FileReader
     from smdebug.core.writer import FileWriter
 
-    def write():
-        with FileWriter(tmp_path / "run", step=3) as writer:
-            writer.write_tensor([1.0], "x")
+    def write(directory, value, step=3):
+        with FileWriter(tmp_path / directory, step=step) as writer:
+            writer.write_tensor([value], "x")
+        return writer.name()
 
-    write()
-    with pytest.raises(tornasole.core.hook.SMDebugError):
-        write()
+    write("made", 1.0)
+    (record,) = FileReader(write("made", 2.0)).read_tensors()
+    assert list(record[2]) == [2.0]
+    hook = hook_class(tmp_path / "run", save_all=True)
+    hook.run(1, {"x": [5.0]})
+    hook.close()
+    with pytest.raises(tornasole.core.hook.SMDebugError, match="not replaced"):
+        write("run", 1.0, step=0)
+    (path,) = (tmp_path / "run").glob("events/*/*.tfevents")
+    (record,) = FileReader(str(path)).read_tensors()
+    assert list(record[2]) == [5.0], "what is not replaced is still there"
 
 
 def test_a_file_part_by_part(tmp_path):

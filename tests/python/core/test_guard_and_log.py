@@ -97,6 +97,25 @@ def test_the_name_that_scripts_know():
     assert callback() == 5 and agent.disable_smdebug is True
 
 
+def test_what_a_function_of_the_users_own_raises(hook_class, tmp_path, log_lines):
+    @guard.catch_smdebug_errors()
+    def own():
+        raise KeyError("mine")
+
+    @guarded()
+    def callback():  # of ours, which calls what a subclass put in place of one
+        own()
+
+    hook_class(tmp_path / "custom", save_all=True)
+    for function in (own, callback):
+        with pytest.raises(KeyError, match="mine"):
+            function()
+    assert not guard.disable_smdebug and not any("mine" in text for _, text in log_lines)
+    hook_class(tmp_path / "default")
+    callback()
+    assert guard.disable_smdebug
+
+
 LOG_SCRIPT = (
     "from tornasole.core.logger import get_logger\n"
     "log = get_logger()\n"

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -358,6 +359,33 @@ def test_a_forked_child_does_nothing(hook_class, tmp_path, saved_names):
     hook.close()
     assert list(saved_names(tmp_path / "run")) == [0]
     assert (tmp_path / "run" / "training_job_end.ts").exists()
+
+
+def test_a_forked_process_that_comes_second_says_so_once(hook_class, tmp_path, saved_names, log_lines):
+    hook = hook_class(tmp_path / "run", save_all=True)
+    fork = multiprocessing.get_context("fork")
+    has_written, told = fork.Event(), fork.SimpleQueue()
+
+    def come_second():
+        has_written.wait()
+        for _ in range(8):
+            hook.run(1, VALUES)
+            hook._wait_until_written(60)
+        hook.close()
+        told.put([line for line in log_lines if line[0] in ("WARNING", "ERROR")])
+
+    child = fork.Process(target=come_second)
+    child.start()
+    hook.run(1, VALUES)
+    while not saved_names(tmp_path / "run"):
+        time.sleep(0.01)
+    has_written.set()
+    child.join(120)
+    assert child.exitcode == 0
+    ((level, text),) = told.get()
+    assert level == "WARNING" and f"process {os.getpid()}" in text
+    hook.close()
+    assert list(saved_names(tmp_path / "run")) == [0]
 
 
 def test_closing_twice_and_calls_afterwards(hook_class, tmp_path, log_lines):

@@ -47,6 +47,7 @@ RUNS = {
     "ends of data": {"include_collections": ["inputs", "outputs", "layers"]},
     "of optimizer": {"include_collections": ["mine", "gradients"]},
     "given": {"include_collections": ["mine"]},
+    "added": {"include_collections": ["mine", "other"]},
     "none": None,
 }
 
@@ -77,6 +78,11 @@ def run(what, directory):
         hook.get_collection("mine").include("Adam")
     if what == "given":
         give_tensors(hook)
+    if what == "added":
+        hook.get_collection("mine").add_for_mode([model.layers[1].output], mode=smd.modes.TRAIN)
+        hook.get_collection("mine").include("nothing that is there")
+        hook.get_collection("other").add(model.layers[1].output)
+        hook.get_collection("other").add(tf.identity(model.layers[1].output * 2.0, name="twice"))
     model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     other = AlsoFetches() if what in ("before", "after") else None
     callbacks = [one for one in ([other, hook] if what == "before" else [hook, other]) if one is not None]
@@ -100,7 +106,7 @@ def run(what, directory):
         answer["steps"] = {mode.name: trial.steps(mode=mode) for mode in trial.modes()}
         for collection in ("weights", "biases", "gradients", "layers", "outputs", "optimizer_variables", "losses"):
             answer[collection] = trial.tensor_names(collection=collection)
-        for collection in ("inputs", "mine"):
+        for collection in ("inputs", "mine", "other"):
             answer[collection] = trial.tensor_names(collection=collection)
         if what in ("ends", "ends of data"):
             answer["given"] = values[8:12].tolist(), labels[8:12].tolist()

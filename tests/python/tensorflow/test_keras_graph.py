@@ -90,6 +90,12 @@ def test_a_pattern_for_variables_of_the_optimizer_takes_in_no_gradient(runs):
     assert len(got["gradients"]) == 4
 
 
+def test_tensors_of_the_graph_that_the_script_adds_to_collections(runs):
+    got, relu = runs["added"], "dense/outputs/dense/Relu:0"
+    assert got["mine"] == [relu] and got["other"] == [relu, "twice:0"]
+    assert got["errors"] == [] and got["final"] == runs["none"]["final"] and got["left"] == runs["none"]["left"]
+
+
 def test_tensors_of_the_graph_that_the_script_gives(runs):
     got = runs["given"]
     assert got["values"] == {"array": [0, 1, 2], "constant": [1, 2, 3], "variable": [4.0, 5.0]}

@@ -270,3 +270,39 @@ def test_missing_data_is_told_of_once(tmp_path, logged):
     for text in ("hook.train_data", "hook.validation_data", "hook.hyperparameters"):
         assert logged.text.count(text) == 1, text
     assert create_trial(str(tmp_path / "run")).steps() == [0, 1, 2]
+
+
+def test_a_subclass_may_replace_the_call_after_a_round(tmp_path):
+    class Counting(ts.Hook):
+        seen = ()
+
+        def __call__(self, env):
+            self.seen += ((env.iteration, dict(env.evaluation_result_list)),)
+            super().__call__(env)
+
+    hook = Counting(out_dir=str(tmp_path / "run"), save_config=EVERY)
+    train(hook, rounds=3)
+    hook.close()
+    trial = create_trial(str(tmp_path / "run"))
+    assert [step for step, _ in hook.seen] == trial.steps() == [0, 1, 2]
+    saved = [float(trial.tensor("train-auc").value(step)[0]) for step in trial.steps()]
+    assert saved == [scores["train-auc"] for _, scores in hook.seen]
+
+
+@pytest.mark.parametrize(
+    "options, is_guarded, is_raised",
+    [({}, True, False), ({}, False, True), ({"save_all": True}, True, True), ({"save_all": True}, False, True)],
+)
+def test_what_a_replaced_call_raises(options, is_guarded, is_raised, tmp_path):
+    def fail(self, env):
+        raise KeyError("mine")
+
+    call = guard.catch_smdebug_errors()(fail) if is_guarded else fail
+    hook = type("Failing", (ts.Hook,), {"__call__": call})(out_dir=str(tmp_path / "run"), **options)
+    if is_raised:
+        with pytest.raises(KeyError, match="mine"):
+            train(hook)
+        assert not guard.disable_smdebug
+    else:
+        assert train(hook).num_boosted_rounds() == 5
+        assert guard.disable_smdebug
