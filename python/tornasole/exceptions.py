@@ -30,6 +30,10 @@ class SMDebugRuntimeError(SMDebugError, RuntimeError):
     """A call that cannot be carried out now."""
 
 
+class RunDirectoryOccupied(SMDebugRuntimeError):
+    """A directory that another run, live or finished, lives in."""
+
+
 class SMDebugNotImplementedError(SMDebugError, NotImplementedError):
     """A call that this kind of object does not have."""
 
@@ -302,6 +306,8 @@ def _described(kind: str, message: str, details: dict) -> _Described | None:
 
 def from_engine(kind, message, details):
     """The exception for an error of the engine, with its message; called by the engine's bindings."""
+    if details.get("reason") == "occupied":
+        return RunDirectoryOccupied(message)
     described = _described(kind, message, details)
     if described is None:
         return _PLAIN.get(kind, SMDebugError)(message)

@@ -265,6 +265,17 @@ Result<Tensor> HookState::read_classes(const TensorView& tensor, bool is_predict
   return has_scores ? reduce::predicted_classes(tensor, axis) : Tensor(tensor);
 }
 
+// Labels that are shares of all classes, such as one-hot ones, have the axis that predictions have lost.
+Tensor labels_as_classes(const Tensor& labels, const Tensor& predictions, bool has_classes_last) {
+  const std::size_t rank = labels.shape().rank();
+  const bool has_shares =
+      rank >= 2 && rank == predictions.shape().rank() + 1 && labels.element_count() != predictions.element_count();
+  if (!has_shares) return labels;
+  auto chosen = reduce::predicted_classes({labels.dtype(), labels.bytes().data(), labels.shape()},
+                                          has_classes_last ? rank - 1 : 1);
+  return chosen.ok() ? std::move(*chosen) : labels;
+}
+
 // Keeps one side of a pair until the other comes in the same step.
 void HookState::pair_classes(std::unique_lock<std::mutex>& lock, NameInfo& info, Result<Tensor> classes,
                              const plan::CollectionBits& due, double wall_time) {
@@ -289,8 +300,8 @@ void HookState::pair_classes(std::unique_lock<std::mutex>& lock, NameInfo& info,
     const std::vector<Derived> wanted = wanted_statistics_locked(*predictions, due);
     const auto derived = std::ranges::find(wanted, Statistic::kClasses, &Derived::statistic);
     if (derived == wanted.end()) continue;
-    const Tensor& labels = *pair.sides.labels;
     const Tensor& chosen = *pair.sides.predictions;
+    const Tensor labels = labels_as_classes(*pair.sides.labels, chosen, config_.framework == Framework::kTensorflow);
     write_derived(lock, pair.predictions, *derived,
                   reduce::class_pairs({labels.dtype(), labels.bytes().data(), labels.shape()},
                                       {chosen.dtype(), chosen.bytes().data(), chosen.shape()}),

@@ -13,6 +13,7 @@
 #include "capture/run_directory.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/errors.h"
@@ -42,6 +43,14 @@ Error cannot_move_error(const store::Store& store, const Occupancy& occupancy) {
       store.description(), reach, occupancy.description);
 }
 
+// Told apart by its reason: whoever may choose goes elsewhere.
+template <typename... Args>
+Error occupied_error(fmt::format_string<Args...> format, Args&&... args) {
+  Error error = runtime_error(format, std::forward<Args>(args)...);
+  error.details = std::make_shared<const ErrorDetails>(ErrorDetails{.reason = "occupied"});
+  return error;
+}
+
 Status remove_if_there(store::Store& store, std::string_view path) {
   Status removed = store.remove(path);
   return removed.ok() || removed.error().code == ErrorCode::kNotFound ? Status() : removed;
@@ -64,11 +73,11 @@ RunDirectory::RunDirectory(store::Store* store, const Clock* clock, RunIdentity 
 Status RunDirectory::refuse_occupied(const Occupancy& occupancy) const {
   switch (occupancy.occupant) {
     case Occupant::kFinished:
-      return runtime_error("{}: a finished run lives there ({} exists); choose another out_dir, or remove that run",
-                           store_->description(), format::kEndMarkerPath);
+      return occupied_error("{}: a finished run lives there ({} exists); choose another out_dir, or remove that run",
+                            store_->description(), format::kEndMarkerPath);
     case Occupant::kLive:
-      return runtime_error("{}: a live run writes there: {}; end it, or choose another out_dir", store_->description(),
-                           occupancy.description);
+      return occupied_error("{}: a live run writes there: {}; end it, or choose another out_dir", store_->description(),
+                            occupancy.description);
     case Occupant::kNobody:
     case Occupant::kDead: break;
   }
@@ -150,8 +159,8 @@ Status RunDirectory::take_claim() {
   TORNASOLE_CHECK(remove_if_there(*store_, format::kClaimPath));
   Status claimed = store_->create_exclusive(format::kClaimPath, format::encode_claim(identity_.process));
   if (!claimed.ok() && claimed.error().code == ErrorCode::kInvalid) {
-    return runtime_error("{}: another process claimed the directory first ({} exists)", store_->description(),
-                         format::kClaimPath);
+    return occupied_error("{}: another process claimed the directory first ({} exists)", store_->description(),
+                          format::kClaimPath);
   }
   return claimed;
 }

@@ -67,8 +67,9 @@ Result<bool> Pass::run_step(GlobalStep step) {
 
 Status Pass::look_at_known_steps(std::optional<std::int64_t> end_step) {
   TORNASOLE_CHECK(plans_->update(*trial_));
+  const bool is_cut = includes_partial_ && !trial_->steps(Mode::kGlobal, StepFilter::kPartial).empty();
   SweepQuery query{.names = plans_->names(),
-                   .steps = StepFilter::kComplete,
+                   .steps = is_cut ? StepFilter::kIncludingIncomplete : StepFilter::kComplete,
                    .first_step = next_step_,
                    .end_step = end_step,
                    .worker = options_.workers.size() == 1 ? options_.workers[0] : std::string(),

@@ -25,6 +25,8 @@ class Pass {
   Pass(Trial* trial, RuleRunOptions options);
 
   void add(NamedRule rule);
+  // Before the first run: steps that an exception or a signal cut short are looked at, too.
+  void include_partial() noexcept { includes_partial_ = true; }
   Status run();
   Result<bool> run_step(GlobalStep step);
   const std::string& ended_because() const noexcept { return ended_because_; }
@@ -52,6 +54,7 @@ class Pass {
 
   Trial* trial_;
   RuleRunOptions options_;
+  bool includes_partial_ = false;
   std::vector<Entry> entries_;
   std::unique_ptr<NamePlans> plans_;        // made by the first run
   std::unique_ptr<StepAssembly> assembly_;  // likewise

@@ -165,6 +165,7 @@ TEST_P(OnEachStore, CheckRefusesFinishedAndLiveRuns) {
   ASSERT_FALSE(first.ok());
   EXPECT_EQ(first.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(first.error().kind, ErrorKind::kRuntime);
+  EXPECT_EQ(first.error().details->reason, "occupied");
   EXPECT_THAT(first.error().message, HasSubstr("finished run"));
 
   World live(GetParam());
@@ -172,6 +173,7 @@ TEST_P(OnEachStore, CheckRefusesFinishedAndLiveRuns) {
   const Status second = RunDirectory(&live.store(), &live.clock, live.identity()).check(kNoSleep);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().kind, ErrorKind::kRuntime);
+  EXPECT_EQ(second.error().details->reason, "occupied");
   EXPECT_THAT(second.error().message, AllOf(HasSubstr("live run"), HasSubstr(child.identity().host),
                                             HasSubstr(std::to_string(child.identity().pid))));
 

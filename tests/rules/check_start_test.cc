@@ -210,6 +210,11 @@ TEST(LossActivationMismatch, KnowsWhatALossDoesNotTake) {
       {"small scores of a model that has learned nothing", "bcewithlogitsloss", 0.1, 0.2, 0.15, 0},
       {"scores of either sign", "binary_cross_entropy_with_logits", -2, 0.9, 0.1, 0},
       {"distances", "mseloss", 0.01, 0.97, 0.25, 0},
+      {"probabilities, as Keras takes them", "categorical_crossentropy", 0.01, 0.97, 0.25, 0},
+      {"probabilities, by the name of the class", "sparsecategoricalcrossentropy", 0.01, 0.97, 0.25, 0},
+      {"scores where Keras takes probabilities", "sparsecategoricalcrossentropy", -3, 4, 0.1, 1},
+      {"scores, as they are announced", "categoricalcrossentropy(from_logits=true)", -3, 4, 0.1, 0},
+      {"probabilities announced as scores", "categoricalcrossentropy(from_logits=true)", 0.01, 0.97, 0.25, 1},
   };
   for (const Case& c : cases) {
     MadeRun run(10);

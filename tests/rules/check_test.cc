@@ -345,6 +345,52 @@ TEST(Check, WhatComesAfterNanIsNotItsCause) {
   for (const Verdict& verdict : report->verdicts) EXPECT_NE(verdict.rule, "DeadRelu");
 }
 
+TEST(Check, OneHotLabelsAreOneClassEach) {
+  RuleWorld world;
+  ModelDescription model;
+  model.modules = {{"net", "Sequential", ""}, {"dense", "Dense", "net"}};
+  model.losses = {
+      {.name = "loss", .type = "categorical_crossentropy", .predictions = {"predictions"}, .labels = {"labels"}}};
+  world.made().write("tornasole/worker_0_model.json", format::encode_model(model, "tensorflow", 1));
+  constexpr std::size_t kClasses = 16;  // zeros come fifteen times as often as ones
+  for (std::int64_t step = 0; step < 20; ++step) {
+    std::vector<float> labels(32 * kClasses);
+    std::vector<float> predictions(32 * kClasses, 1.0F / kClasses);
+    std::vector<float> mean(3 * kClasses, 1.0F / kClasses);
+    for (std::size_t i = 0; i < 32; ++i) labels[i * kClasses + i % kClasses] = 1;
+    world.save(step, {{"loss", scalar(2.77F - 0.05F * static_cast<float>(step))},
+                      {"labels", floats(labels, {32, kClasses})},
+                      {"derived/across_samples/labels", floats(mean, {3, kClasses})},
+                      {"predictions", floats(predictions, {32, kClasses})}});
+  }
+  Trial trial = world.open();
+  const auto report = check(trial, {.rules = {"ClassImbalance", "InitialLoss", "LossActivationMismatch"}});
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_TRUE(report->verdicts.empty()) << report->summary;
+}
+
+TEST(Check, AStepThatWasCutShortTellsWhy) {
+  RuleWorld world;
+  ModelDescription model;
+  model.modules = {{"Net", "Net", ""}, {"fc", "Linear", "Net"}};
+  model.losses = {{.name = "loss", .type = "MSELoss"}};
+  world.made().write("tornasole/worker_0_model.json", format::encode_model(model, "pytorch", 1));
+  for (std::int64_t step = 0; step < 20; ++step) {
+    world.save(step, {{"loss", scalar(2.0F - 0.1F * static_cast<float>(step))}});
+  }
+  // The program raised when it saw the loss.
+  tools::MadeStep cut{.step = 20, .mode = Mode::kTrain, .mode_step = 20, .is_partial = true};
+  cut.values.push_back({"loss", scalar(NAN)});
+  world.made().step(cut);
+  Trial trial = world.open();
+  EXPECT_EQ(trial.steps().size(), 20U);
+  const auto report = check(trial);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_FALSE(report->verdicts.empty());
+  EXPECT_EQ(report->verdicts[0].rule, "NonFiniteProvenance");
+  EXPECT_EQ(report->verdicts[0].first_step, 20);
+}
+
 TEST(Check, KerasNamesAndActivationsHaveTheirRoles) {
   RuleWorld world;
   ModelDescription model;

@@ -378,12 +378,14 @@ class ModelCapture:
                     taps.attached.append(Attached(handle, parameter._backward_hooks, tap))
         out_of_reach = set(self.uncaptured())
         compiled = None if self._compiled is None else self._compiled()
+        hidden = []
         for i, (name, module) in enumerate([] if "forward_hook" in self._replaced else self.modules()):
             if name not in out_of_reach:
                 # The wrapper around compiled code is called outside it.
                 self._tap_module(taps, name, compiled if i == 0 and compiled is not None else module)
             elif engine.wants(f"{name}_output_0") or engine.wants(f"{name}_input_0"):
-                self._hook._cannot_capture(name)
+                hidden.append(name)
+        self._hook._cannot_capture(hidden)
         root = self._root()
         if root is not None and self._has_root_pass:
             taps.attached.append(Attached.to_module(root, self._pass, even_on_error=self._hook._captures_functions))

@@ -193,13 +193,16 @@ class Hook(CallbackMethods, BaseHook):
 
     # ---- called by the captures
 
-    def _cannot_capture(self, module_name: str) -> None:
-        if module_name not in self._uncaptured:
-            self._uncaptured.append(module_name)
-            self.logger.warning(
-                "the inputs and outputs of '%s' cannot be captured: it runs inside code made by torch.compile",
-                module_name,
-            )
+    def _cannot_capture(self, module_names: List[str]) -> None:
+        new = [name for name in module_names if name not in self._uncaptured]
+        if not new:
+            return
+        self._uncaptured += new
+        self.logger.warning(
+            "the inputs and outputs of '%s'%s cannot be captured: code made by torch.compile hides them",
+            new[0],
+            "" if len(new) == 1 else f" and {len(new) - 1} more modules",
+        )
 
     def _usual_facts(self, module: torch.nn.Module) -> Dict[str, Any]:
         steps = self._optimizers.steps

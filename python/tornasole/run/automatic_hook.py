@@ -5,15 +5,19 @@ import logging
 import os
 import sys
 import tempfile
-from typing import Callable, Optional
+from typing import Callable, Optional, Tuple
 
+from tornasole.exceptions import RunDirectoryOccupied
 from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS
+
+_MOST_OCCUPIED = 1000
 
 
 def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[str]], object], training: int = 1):
     """A hook from the configuration or the preset that the environment names.
 
-    The second ``training`` of a program writes to ``<directory>-2``, and so on.
+    The second ``training`` of a program writes to ``<directory>-2``, and so on. Where another run lives already, of
+    another process of the program or of an earlier call of ``tornasole run``, the next number is tried.
 
     ``make_preset_hook(name, out_dir)`` makes the one of a preset. ValueError for a name that is no preset; whatever
     else is wrong with a configuration is raised as the hook raises it.
@@ -22,15 +26,27 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     preset = os.environ.get(PRESET_VARIABLE)
     if preset and preset not in PRESETS:
         raise ValueError(f"{preset!r} is not a preset; there are {', '.join(PRESETS)}")
-    ending = "" if training == 1 else f"-{training}"
-    if preset:
-        hook = make_preset_hook(preset, out and out + ending)
-    else:
-        hook = _hook_from_file(hook_class, out, ending)
+
+    def make(number: int):
+        ending = "" if number == 1 else f"-{number}"
+        return make_preset_hook(preset, out and out + ending) if preset else _hook_from_file(hook_class, out, ending)
+
+    hook, is_first = _first_that_is_free(make, training) if out else (make(training), True)
     hook._is_automatic = True
     _log_to_stderr()
-    print(f"tornasole: capturing into {hook.out_dir}", file=sys.stderr)
+    why = "" if is_first else f", since another run lives in {out}"
+    print(f"tornasole: capturing into {hook.out_dir}{why}", file=sys.stderr)
     return hook
+
+
+def _first_that_is_free(make: Callable[[int], object], first: int) -> Tuple[object, bool]:
+    """What is made for the first number whose directory no other run lives in, and whether that was ``first``."""
+    for number in range(first, first + _MOST_OCCUPIED):
+        try:
+            return make(number), number == first
+        except RunDirectoryOccupied:
+            continue
+    return make(first + _MOST_OCCUPIED), False
 
 
 def tell_nothing_is_captured(error: Exception) -> None:

@@ -1,9 +1,9 @@
 """Attaches a hook to a program that trains with XGBoost and has none.
 
-``xgboost.train``, which the scikit-learn interface calls too, and ``xgboost.cv`` get one more callback, made at the
-first training. What it is not told by XGBoost it takes from the arguments: the hyperparameters, the training data, and
-the last evaluation set that is not the training data. A hook that the script builds itself is used instead, and stays
-as the script made it.
+``xgboost.train``, which the scikit-learn interface calls too, and ``xgboost.cv`` get one more callback. Each training has
+a hook and a trial of its own, but for one that continues a model, which goes on with that before it. What XGBoost does
+not tell the hook it takes from the arguments: the hyperparameters, the training data, and the last evaluation set that
+is not the training data. A hook that the script builds itself is used instead, and stays as the script made it.
 """
 
 import functools
@@ -17,9 +17,11 @@ from xgboost import training
 from tornasole import SaveConfig
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
 
+_MOST_TRAININGS = 100
 _EVERY_ROUND = SaveConfig(save_interval=1)
 _NOW_AND_THEN = SaveConfig(save_interval=10)
 _AT_FIRST = SaveConfig(save_interval=10**15)
+_OF_FOLDS = ("losses", "metrics", "hyperparameters")  # what there is of several models at once
 # Collections of a preset besides the metrics, with the rounds they are saved in.
 _COLLECTIONS: Dict[str, Dict[str, SaveConfig]] = {
     "light": {"losses": _EVERY_ROUND},
@@ -32,12 +34,16 @@ _COLLECTIONS: Dict[str, Dict[str, SaveConfig]] = {
 }
 
 
-def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
+def make_preset_hook(hook_class, name: str, out_dir: Optional[str], is_of_folds: bool = False):
     """A hook configured by a preset: metrics in every round, and besides them what the preset says."""
     schedule = SaveConfig(save_interval=100, save_steps=list(range(10))) if name == "full" else _EVERY_ROUND
-    collections = _COLLECTIONS[name]
+    collections = {key: rounds for key, rounds in _COLLECTIONS[name].items() if not is_of_folds or key in _OF_FOLDS}
     hook = hook_class(
-        out_dir=out_dir, save_config=schedule, save_all=name == "full", include_collections=list(collections)
+        out_dir=out_dir,
+        save_config=schedule,
+        save_all=name == "full",
+        include_collections=list(collections),
+        warn_unmatched=False,
     )
     for collection, rounds in collections.items():
         hook.get_collection(collection).save_config = rounds
@@ -50,8 +56,10 @@ class Attachment:
     def __init__(self) -> None:
         self._hook: Any = None
         self._is_off = False
+        self._trainings = 0  # that have a hook made for them
+        self._running = 0  # at this moment: threads may train, too
 
-    def callbacks_of(self, bound: Dict[str, Any]) -> Optional[list]:
+    def callbacks_of(self, bound: Dict[str, Any], is_of_folds: bool) -> Optional[list]:
         """The callbacks of a training with these arguments, and the hook; None if nothing is to be changed."""
         from tornasole.core.singleton_utils import current_hook
         from tornasole.xgboost.boost_hook import Hook
@@ -59,17 +67,34 @@ class Attachment:
         callbacks = list(bound.get("callbacks") or ())
         if self._is_off or any(isinstance(callback, Hook) for callback in callbacks):
             return None
+        if self._hook is not None and self._hook._is_automatic and not self._running and not bound.get("xgb_model"):
+            self._end_training()
         if self._hook is None:
             made_by_script = current_hook()
             if made_by_script is not None and not isinstance(made_by_script, Hook):
                 self._is_off = True
                 return None
-            self._hook = made_by_script or make_automatic_hook(
-                Hook, lambda preset, out: make_preset_hook(Hook, preset, out)
-            )
+            self._hook = made_by_script or self._make_hook(Hook, is_of_folds)
         if self._hook._is_automatic:
             self._hand_over(bound)
+        self._running += 1
         return [*callbacks, self._hook]
+
+    def _make_hook(self, hook_class, is_of_folds: bool):
+        self._trainings += 1
+        if self._trainings > _MOST_TRAININGS:
+            raise RuntimeError(f"{_MOST_TRAININGS} trainings of this program have trials already")
+        return make_automatic_hook(
+            hook_class, lambda preset, out: make_preset_hook(hook_class, preset, out, is_of_folds), self._trainings
+        )
+
+    def _end_training(self) -> None:
+        from tornasole.core.singleton_utils import current_hook, del_hook
+
+        self._hook.close()
+        if current_hook() is self._hook:
+            del_hook()
+        self._hook = None
 
     def _hand_over(self, bound: Dict[str, Any]) -> None:
         """What XGBoost does not tell its callbacks."""
@@ -82,6 +107,7 @@ class Attachment:
 
     def release(self) -> None:
         """The training is over: its data is the program's alone."""
+        self._running -= 1
         if self._hook is not None and self._hook._is_automatic:
             self._hook.train_data = self._hook.validation_data = None
 
@@ -98,7 +124,8 @@ def _captured(attachment: Attachment, function: Callable) -> Callable:
     def training_function(*arguments, **options):
         callbacks = None
         try:
-            callbacks = attachment.callbacks_of({**dict(zip(names, arguments)), **options})
+            bound = {**dict(zip(names, arguments)), **options}
+            callbacks = attachment.callbacks_of(bound, is_of_folds=function.__name__ == "cv")
         except Exception as error:
             attachment.give_up(error)
         if callbacks is None:

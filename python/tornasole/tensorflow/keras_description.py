@@ -65,10 +65,22 @@ def _losses(model: Any) -> List[Dict[str, Any]]:
     if loss is None or (callable(loss) and getattr(loss, "__self__", None) is model):
         return []
     several = loss if isinstance(loss, (list, tuple)) else list(loss.values()) if isinstance(loss, dict) else [loss]
-    kinds = [one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__) for one in several]
+    kinds = map(_kind_of_loss, several)
     outputs = getattr(model, "outputs", None)
     predictions, labels = _several("predictions", outputs), _several("labels", outputs)
-    return [{"name": "loss", "type": ", ".join(map(str, kinds)), "predictions": predictions, "labels": labels}]
+    return [{"name": "loss", "type": ", ".join(kinds), "predictions": predictions, "labels": labels}]
+
+
+def _kind_of_loss(loss: Any) -> str:
+    """Its name; what it takes besides, where that is not what all of its kind do."""
+    if isinstance(loss, str):
+        return loss
+    name = str(getattr(loss, "__name__", type(loss).__name__))
+    try:
+        is_from_logits = bool(loss.get_config().get("from_logits"))
+    except Exception:  # a loss of the program, which may have no configuration
+        return name
+    return f"{name}(from_logits=True)" if is_from_logits else name
 
 
 def _optimizer(optimizer: Any, parameters: List[str]) -> Dict[str, Any]:

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "rules/check/detector.h"
 #include "rules/check/reference_profile.h"
+#include "rules/pass.h"
 
 namespace tornasole {
 namespace rules {
@@ -155,12 +156,13 @@ Result<CheckReport> check(Trial& trial, const CheckOptions& options) {
       return invalid_error("no rule \"{}\" for check", printable(name));
     }
   }
-  RuleRunner runner(&trial,
-                    {.first_step = options.first_step, .end_step = options.end_step, .on_step = options.on_step});
+  rules::Pass pass(&trial,
+                   {.first_step = options.first_step, .end_step = options.end_step, .on_step = options.on_step});
+  pass.include_partial();  // a program that stops at the first NaN cuts the step short that tells why
   auto recorder = std::make_unique<rules::Recorder>(trial);
   const rules::RunRecord& record = recorder->record();
-  runner.add({.name = "check", .rule = std::move(recorder)});
-  TORNASOLE_CHECK(runner.run());
+  pass.add({.name = "check", .rule = std::move(recorder)});
+  TORNASOLE_CHECK(pass.run());
 
   CheckReport report{.steps = static_cast<std::int64_t>(record.steps.size())};
   std::vector<rules::Found> found;
@@ -168,7 +170,7 @@ Result<CheckReport> check(Trial& trial, const CheckOptions& options) {
     if (!options.rules.empty() && std::ranges::find(options.rules, detector->name) == options.rules.end()) continue;
     rules::Judgement judgement(detector->name);
     if (record.steps.empty()) {
-      judgement.cannot("no complete step was saved");
+      judgement.cannot("no step was saved");
     } else {
       detector->look(record, judgement);
     }

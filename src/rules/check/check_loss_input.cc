@@ -115,7 +115,14 @@ std::string complaint_of(std::string_view loss, const Range& range) {
   if (loss.starts_with("kl") && is_share && sums_to_one) {
     return "takes logarithms of probabilities and is given probabilities";
   }
-  const bool is_binary = loss.find("logits") != std::string_view::npos;
+  // Losses of Keras: they take probabilities, unless from_logits says otherwise.
+  const bool is_of_keras = loss.find("categorical") != std::string_view::npos;
+  const bool is_from_logits = loss.find("logits") != std::string_view::npos;
+  if (is_of_keras && !is_from_logits) {
+    if (range.low < -kRounding) return "takes probabilities and is given scores: from_logits=True is missing";
+    return {};
+  }
+  const bool is_binary = is_from_logits && !is_of_keras;
   const bool takes_scores = is_binary || (is_about_classes(loss) && !is_log_likelihood);
   if (!takes_scores) return {};
   if (is_share && !is_binary && sums_to_one) {
@@ -152,7 +159,8 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
          .message = fmt::format("The loss ({}) {}.", loss, what),
          .causes = {"the model ends with an activation that this loss does not expect, or without one that it "
                     "does"},
-         .advice = {"cross entropy and losses with logits take the output of the last layer as it is; nll_loss "
+         .advice = {"cross entropy (in Keras with from_logits=True) and losses with logits take the output of the last "
+                    "layer as it is; nll_loss "
                     "and kl_div take log_softmax of it over the classes"},
          .evidence = evidence_of("largest of " + predictions->name, run.series(*predictions, Column::kMax))});
     return;

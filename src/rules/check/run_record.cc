@@ -108,6 +108,23 @@ void note_across(const Tensor* across, Row* row) {
   if (count > 0) set(row, Column::kSamples, count / static_cast<double>(units));
 }
 
+// Labels that are shares of all classes, such as one-hot ones: how often each class came.
+bool note_shares(const Tensor* across, const Row& row, std::vector<std::int64_t>* pooled) {
+  constexpr double kRounding = 1e-3;
+  const double samples = row[static_cast<std::size_t>(Column::kSamples)];
+  if (!is(across, DType::kFloat32, 3) || across->element_count() % 3 != 0 || !(samples > 1)) return false;
+  if (!(row[static_cast<std::size_t>(Column::kMin)] >= 0 && row[static_cast<std::size_t>(Column::kMax)] <= 1)) {
+    return false;
+  }
+  const auto shares = elements<float>(*across).first(static_cast<std::size_t>(across->element_count()) / 3);
+  double sum = 0;
+  for (const float share : shares) sum += share;
+  if (shares.size() < 2 || !(std::fabs(sum - 1) < kRounding)) return false;
+  if (pooled->size() < shares.size()) pooled->resize(shares.size());
+  for (std::size_t u = 0; u < shares.size(); ++u) (*pooled)[u] += std::llround(shares[u] * samples);
+  return true;
+}
+
 void note_labels(const Tensor* counts, std::vector<std::int64_t>* pooled) {
   if (!is(counts, DType::kInt64, 1) || counts->shape().rank() != 1) return;
   const auto numbers = elements<std::int64_t>(*counts);
@@ -343,7 +360,9 @@ void Recorder::look_at(const StepView& step, Findings& /*findings*/) {
       if (record_.is_boosting) note_quality(history, *tensor, tensors, &row);
     }
     if (history.role.role == Role::kLabels && step.mode() == record_.training_mode()) {
-      note_labels(classes, &history.label_counts);
+      if (!note_shares(tensor->derived_statistic("across_samples"), row, &history.label_counts)) {
+        note_labels(classes, &history.label_counts);
+      }
     }
     if (is_bounded(history.role)) set(&row, Column::kSaturated, 1 - mean_derivative(history.role, row));
     if (tensor->shape) history.shape = tensor->shape;

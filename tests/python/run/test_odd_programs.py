@@ -4,6 +4,7 @@ import os
 import sys
 
 import pytest
+import tornasole
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
 from test_zero_change import NET  # noqa: E402
@@ -136,6 +137,54 @@ def test_each_training_of_a_program_has_a_trial(run_program, tmp_path):
         trial = TrialDump(tmp_path / name)
         assert trial.steps["TRAIN"] == list(range(8))
         assert trial.collection("losses") == ["CrossEntropyLoss_output_0"]
+
+
+TRAIN = NET + """
+import os, subprocess
+def train():
+    for step in range(8):
+        optimizer.zero_grad()
+        F.cross_entropy(net(inputs), labels).backward()
+        optimizer.step()
+train()
+if not os.environ.get("IS_CHILD"):
+    subprocess.run([sys.executable, __file__], env={**os.environ, "IS_CHILD": "1"}, check=True)
+train()
+"""
+
+
+def test_each_process_of_a_program_has_a_trial(run_program, tmp_path):
+    ran = run_program("import sys\n" + TRAIN, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    lines = [line for line in ran.stderr.splitlines() if "tornasole" in line]
+    assert lines == [
+        f"tornasole: capturing into {tmp_path / 'out'}",
+        f"tornasole: capturing into {tmp_path / 'out-2'}, since another run lives in {tmp_path / 'out'}",
+    ]
+    for name in ("out", "out-2"):
+        assert TrialDump(tmp_path / name).steps["TRAIN"] == list(range(16))
+    # The same command again: nothing that is there is lost, and nothing is left out.
+    again = run_program("import sys\n" + TRAIN, under=["--out", "out"], environment={"IS_CHILD": "1"})
+    assert again.returncode == 0, again.stderr
+    assert TrialDump(tmp_path / "out-3").steps["TRAIN"] == list(range(16))
+
+
+def test_a_program_that_stops_at_nan_leaves_what_tells_why(run_program, tmp_path):
+    text = NET + """
+for step in range(20):
+    if step == 15:
+        inputs[2, 1] = float("nan")
+    optimizer.zero_grad()
+    loss = F.cross_entropy(net(inputs), labels)
+    if not torch.isfinite(loss):
+        raise ValueError("the loss is not finite")
+    loss.backward()
+    optimizer.step()
+"""
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 1
+    first = tornasole.check(str(tmp_path / "out")).verdicts[0]
+    assert (first.rule, first.first_step) == ("NonFiniteProvenance", 15)
 
 
 SAVED = NET + """

@@ -31,10 +31,12 @@ def register_then_compile_in_place(hook, net):
 @pytest.mark.parametrize(
     "prepare", [compile_then_register, register_then_compile, register_then_compile_in_place], ids=lambda f: f.__name__
 )
-def test_no_break_no_recompilation_and_names_of_what_is_missing(prepare, tmp_path):
+def test_no_break_no_recompilation_and_names_of_what_is_missing(prepare, tmp_path, monkeypatch):
     dynamo.reset()
     dynamo.utils.counters.clear()
     hook = smd.Hook(out_dir=str(tmp_path / "run"), save_config=smd.SaveConfig(save_interval=2), save_all=True)
+    told = []
+    monkeypatch.setattr(hook.logger, "warning", lambda text, *values: told.append(text % values))
     net, loss = model_zoo.Plain(), nn.CrossEntropyLoss()
     compiled = prepare(hook, net)
     hook.register_loss(loss)
@@ -50,5 +52,6 @@ def test_no_break_no_recompilation_and_names_of_what_is_missing(prepare, tmp_pat
     expected = parameters | {f"gradient/{name}" for name in parameters} | {"CrossEntropyLoss_output_0"}
     assert expected <= trial.names_at(0) and expected <= trial.names_at(4)
     assert set(hook.report()["uncaptured"]) >= {"fc1", "relu", "fc2"}
+    assert len([line for line in told if "torch.compile" in line]) == 1, "one line for all modules"
     assert torch.Tensor.backward.__module__.startswith("torch")
     assert "tornasole" not in torch.compile.__code__.co_filename, "the function is PyTorch's own again"

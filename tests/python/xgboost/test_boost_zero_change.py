@@ -91,13 +91,29 @@ def test_a_configuration_in_the_environment_and_a_hook_of_the_script(tmp_path):
     assert {"trees/Node", "train-logloss"} <= set(TrialDump(tmp_path / "own").names)
 
 
+TWICE = TRAIN + """
+first = xgboost.train({**params, "eta": 0.01}, dtrain, 5, evals=[(dtrain, "train")], verbose_eval=False)
+told(xgboost.train(params, dtrain, 5, evals=[(dtrain, "train")], xgb_model=first, verbose_eval=False))
+"""
+
+
+def test_each_training_has_a_trial(tmp_path):
+    plain = run(TWICE + CV, tmp_path)
+    ran = run(TWICE + CV, tmp_path, "--out", "out")
+    assert ran.stdout == plain.stdout
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["out", "out-2", "out-3"]
+    assert TrialDump(tmp_path / "out").steps["GLOBAL"] == list(range(12))
+    assert TrialDump(tmp_path / "out-2").steps["GLOBAL"] == list(range(10)), "a model that is continued goes on"
+    assert set(TrialDump(tmp_path / "out-3").names) >= {"train-logloss", "test-logloss"}
+    assert "WARNING" not in ran.stderr, "of what a preset asks for, none can be missed"
+
+
 def test_switched_off_by_the_environment(tmp_path):
     ran = run(TRAIN, tmp_path, "--out", "out", environment={"USE_SMDEBUG": "0"})
     assert "tornasole" not in ran.stderr and not (tmp_path / "out").exists()
 
 
 def test_a_program_in_which_nothing_can_be_captured_runs(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "training_job_end.ts").touch()  # a finished run lives there
+    (tmp_path / "out").touch()  # no directory
     ran = run(TRAIN, tmp_path, "--out", "out")
     assert "nothing will be captured" in ran.stderr
