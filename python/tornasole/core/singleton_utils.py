@@ -6,6 +6,7 @@ import atexit
 import functools
 import multiprocessing.process
 import multiprocessing.util
+import os
 import sys
 import weakref
 from typing import Any
@@ -88,6 +89,13 @@ def del_hook() -> None:
     """There is no hook of the process any more; the one there was stays open."""
     global _current
     _current = None
+
+
+def wait_until_written(directory: str, seconds: float) -> None:
+    """Whoever opens a run that this process writes sees the steps it has ended, unless the disk is slow."""
+    for hook in list(_open_hooks):
+        if os.path.abspath(directory) == os.path.abspath(hook.out_dir or ""):
+            hook._wait_until_written(seconds)
 
 
 def _enter_child(hooks: weakref.WeakSet) -> None:

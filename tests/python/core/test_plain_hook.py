@@ -21,6 +21,7 @@ from tornasole.exceptions import (
     SMDebugTypeError,
     SMDebugValueError,
 )
+from tornasole.trials import create_trial
 
 VALUES = {"fc.weight": [1.0, 2.0], "fc.bias": [0.5], "CrossEntropyLoss_output_0": [3.0], "relu_output_0": [0.0]}
 
@@ -386,6 +387,13 @@ def test_a_forked_process_that_comes_second_says_so_once(hook_class, tmp_path, s
     assert level == "WARNING" and f"process {os.getpid()}" in text
     hook.close()
     assert list(saved_names(tmp_path / "run")) == [0]
+
+
+def test_whoever_opens_the_run_in_the_same_process_sees_every_ended_step(hook_class, tmp_path):
+    hook = hook_class(tmp_path / "run", save_all=True, save_config=SaveConfig(save_interval=1))
+    for step in range(3):
+        hook.run(1, {"x": numpy.zeros(8_000_000)})
+        assert create_trial(str(tmp_path / "run")).steps() == list(range(step + 1))
 
 
 def test_closing_twice_and_calls_afterwards(hook_class, tmp_path, log_lines):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tornasole.analysis.utils import no_refresh, refresh
+from tornasole.core.singleton_utils import wait_until_written
 from tornasole.exceptions import SMDebugNotImplementedError, SMDebugTypeError
 from tornasole.trials.local_trial import LocalTrial
 from tornasole.trials.s3_trial import S3Trial
@@ -10,6 +11,7 @@ from tornasole.trials.trial import Trial
 
 __all__ = ["create_trial", "no_refresh", "refresh"]
 
+_WRITE_WAIT_S = 1.0
 _DEFAULT_OUTPUT_DIR = "/opt/ml/processing/outputs/"
 
 
@@ -58,4 +60,5 @@ def create_trial(
     if place.startswith("s3://"):
         bucket, _, prefix = place.removeprefix("s3://").partition("/")
         return S3Trial(name, bucket, prefix, **options)
+    wait_until_written(place, _WRITE_WAIT_S)
     return LocalTrial(name, place, parallel=parallel, **options)
