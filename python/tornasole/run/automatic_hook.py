@@ -35,7 +35,8 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     hook._is_automatic = True
     _log_to_stderr()
     why = "" if is_first else f", since another run lives in {out}"
-    print(f"tornasole: capturing into {hook.out_dir}{why}", file=sys.stderr)
+    # In one piece: workers of one training may tell it at the same time.
+    print(f"tornasole: capturing into {hook.out_dir}{why}\n", end="", file=sys.stderr)
     return hook
 
 
