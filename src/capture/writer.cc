@@ -125,7 +125,11 @@ void Writer::run() noexcept {
     try {
       queue_.pop_all(&jobs, wait_ns());
       count = jobs.size();
+      const bool has_last =
+          std::ranges::any_of(jobs, [](const Job& job) { return std::holds_alternative<CloseJob>(job); });
       for (Job& job : jobs) handle(&job);
+      // Also when there was no memory to keep it for later: nothing follows that could end this thread.
+      is_closing_ |= has_last && deferred_.empty();
       jobs.clear();
       tick();
     } catch (...) {
@@ -153,7 +157,8 @@ std::int64_t Writer::wait_ns() const {
   return wait;
 }
 
-void Writer::handle(Job* job) {
+// Nothing that becomes of a job keeps those after it from being handled.
+void Writer::handle(Job* job) noexcept {
   try {
     // While a stream is open its pieces go first; the rest keeps its order behind it.
     if (stream_ != 0 && !std::holds_alternative<PieceJob>(*job) && !std::holds_alternative<StepDropJob>(*job)) {
@@ -162,8 +167,13 @@ void Writer::handle(Job* job) {
     }
     std::visit([this](auto& typed) { handle_job(typed); }, *job);
   } catch (...) {
-    step_failed("write", error_from_current_exception());
     stream_ = 0;
+    try {
+      step_failed("write", error_from_current_exception());
+    } catch (...) {
+      current_.reset();  // no memory to say so either
+      health_->note("writer", error_from_current_exception());
+    }
   }
   if (stream_ == 0 && !deferred_.empty()) {
     std::vector<Job> waiting = std::exchange(deferred_, {});

@@ -76,7 +76,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   };
 
   void run() noexcept;
-  void handle(Job* job);
+  void handle(Job* job) noexcept;
   void handle_job(ValueJob& job);
   void handle_job(NumbersJob& job);
   void handle_job(StreamJob& job);

@@ -111,7 +111,7 @@ def row_11(world):
             options = {"fail_new_lasting": True} if lasting else {}
             line = world.command(out, log, steps=12, fail_new=n, **options)
             line[0] = os.path.join(world.bin, "survival_alloc")
-            done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
             need(done.returncode == 0, f"allocation {n}{'+' if lasting else ''}: {done.returncode} {done.stderr[-300:]}")
             need(world.bare_hash(12) in done.stdout, "weights changed")
             points += 1

@@ -25,7 +25,7 @@ from survival_world import Broken, World
 
 SHORT = [
     death_rows.row_1, death_rows.row_2, death_rows.row_6, death_rows.row_7, death_rows.row_8, storage_rows.row_9,
-    storage_rows.row_12, storage_rows.row_14, s3_rows.row_18, s3_rows.row_19, s3_rows.row_19_spool, s3_rows.row_19_upload, s3_rows.row_20, s3_rows.row_21,
+    storage_rows.row_11, storage_rows.row_12, storage_rows.row_14, s3_rows.row_18, s3_rows.row_19, s3_rows.row_19_spool, s3_rows.row_19_upload, s3_rows.row_20, s3_rows.row_21,
     s3_rows.row_22, s3_rows.row_23, process_rows.row_24, process_rows.row_25, process_rows.row_26,
     process_rows.row_29, process_rows.row_31, process_rows.row_32, process_rows.row_33,
     process_rows.row_34, process_rows.row_35, process_rows.row_36, process_rows.row_37, process_rows.row_39,
@@ -33,7 +33,7 @@ SHORT = [
 ]
 LONG = [
     death_rows.row_1_full, death_rows.row_3, death_rows.row_4, death_rows.row_5, death_rows.row_8_other_host,
-    storage_rows.row_9_recovery, storage_rows.row_10, storage_rows.row_11, storage_rows.row_13, storage_rows.row_15,
+    storage_rows.row_9_recovery, storage_rows.row_10, storage_rows.row_13, storage_rows.row_15,
     storage_rows.row_16, s3_rows.row_18_full, s3_rows.row_19_full, s3_rows.row_19_spool_full, process_rows.row_24_full, process_rows.row_25_full, process_rows.row_36_full,
     s3_process_rows.row_36_s3_full,
 ]
