@@ -36,6 +36,18 @@ Result<Tensor> side_of(const Result<reduce::Movement>& movement, Statistic stati
 // Evaluation takes no optimizer steps: between two of its steps nothing moves.
 bool is_stepped(Mode mode) noexcept { return mode == Mode::kTrain || mode == Mode::kGlobal; }
 
+// Labels that are shares of all classes, such as one-hot ones, have the axis that predictions have lost.
+Tensor labels_as_classes(const Tensor& labels, const Tensor& predictions, bool has_classes_last) {
+  const std::size_t rank = labels.shape().rank();
+  const bool has_shares =
+      rank >= 2 && rank == predictions.shape().rank() + 1 && labels.element_count() != predictions.element_count();
+  if (!has_shares) return labels;
+  auto chosen = reduce::predicted_classes({labels.dtype(), labels.bytes().data(), labels.shape()},
+                                          has_classes_last ? rank - 1 : 1);
+  if (chosen.ok()) return std::move(*chosen);
+  return labels;
+}
+
 }  // namespace
 
 std::vector<Statistic> parse_statistics(const std::vector<std::string>& names) {
@@ -263,17 +275,6 @@ Result<Tensor> HookState::read_classes(const TensorView& tensor, bool is_predict
                          tensor.element_count() / scores, kMaxClassSamples);
   }
   return has_scores ? reduce::predicted_classes(tensor, axis) : Tensor(tensor);
-}
-
-// Labels that are shares of all classes, such as one-hot ones, have the axis that predictions have lost.
-Tensor labels_as_classes(const Tensor& labels, const Tensor& predictions, bool has_classes_last) {
-  const std::size_t rank = labels.shape().rank();
-  const bool has_shares =
-      rank >= 2 && rank == predictions.shape().rank() + 1 && labels.element_count() != predictions.element_count();
-  if (!has_shares) return labels;
-  auto chosen = reduce::predicted_classes({labels.dtype(), labels.bytes().data(), labels.shape()},
-                                          has_classes_last ? rank - 1 : 1);
-  return chosen.ok() ? std::move(*chosen) : labels;
 }
 
 // Keeps one side of a pair until the other comes in the same step.
