@@ -48,6 +48,24 @@ class CollectionKeys:
     TREES = "trees"
 
 
+# The collections that a hook of a framework begins with, and those whose tensors are numbers, as scripts ask for them.
+DEFAULT_PYTORCH_COLLECTIONS = {"all", "default", "weights", "biases", "gradients", "losses"}
+DEFAULT_MXNET_COLLECTIONS = set(DEFAULT_PYTORCH_COLLECTIONS)
+DEFAULT_TF_COLLECTIONS = {
+    *DEFAULT_PYTORCH_COLLECTIONS,
+    *("inputs", "outputs", "layers", "metrics", "sm_metrics", "optimizer_variables"),
+}
+DEFAULT_XGBOOST_COLLECTIONS = {
+    *("all", "default", "hyperparameters", "predictions", "labels", "feature_importance"),
+    *("average_shap", "full_shap", "trees"),
+}
+SM_METRIC_COLLECTIONS = {"losses", "metrics", "sm_metrics"}
+SCALAR_COLLECTIONS = {*SM_METRIC_COLLECTIONS, "feature_importance", "average_shap"}
+SUMMARIES_COLLECTIONS = {"tensorflow_summaries"}
+NON_REDUCTION_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
+NON_HISTOGRAM_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
+
+
 def _flat_texts(what: str, given: object) -> list[str]:
     """The texts of a text or of nested lists of texts."""
     if isinstance(given, str):

@@ -56,6 +56,18 @@ def test_what_is_not_there_is_not_found():
         importlib.import_module("smdebug.nowhere")
 
 
+def test_sets_of_collections():
+    from smdebug.core import collection
+
+    hook_collections = set(collection.CollectionKeys.__dict__.values())
+    for framework in ("PYTORCH", "MXNET", "TF", "XGBOOST"):
+        names = getattr(collection, f"DEFAULT_{framework}_COLLECTIONS")
+        assert {"all", "default"} <= names <= hook_collections
+    assert collection.NON_REDUCTION_COLLECTIONS == {
+        *("losses", "metrics", "sm_metrics", "feature_importance", "average_shap", "tensorflow_summaries"),
+    }
+
+
 def test_a_step_written_by_hand(tmp_path, saved_names):
     from smdebug.core.access_layer.utils import has_training_ended, training_has_ended
     from smdebug.core.hook_utils import verify_and_get_out_dir
