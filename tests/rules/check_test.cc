@@ -33,9 +33,13 @@ TEST(LearningRateSanity, JudgesStepsByWhatTheLossDoes) {
   };
   const auto falling = [](std::size_t i) { return 2.0 / (1.0 + 0.1 * static_cast<double>(i)); };
   const auto flat = [](std::size_t) { return 2.0; };
+  const auto slow = [](std::size_t i) { return 2.0 - 0.004 * static_cast<double>(i); };
   const Case cases[] = {
       {"large steps and a loss that falls", 0.3, falling, 0},
       {"large steps and a loss that does not", 0.3, flat, 1},
+      {"steps that throw the weights away, and a loss that falls a little", 2, slow, 1},
+      {"steps that throw the weights away, and a loss that falls", 2, falling, 0},
+      {"large steps and a loss that falls a little", 0.3, slow, 0},
       {"large steps and a loss that breaks", 0.3, [](std::size_t i) { return i < 10 ? 2.0 : NAN; }, 1},
       {"ordinary steps and a loss that does not fall", 1e-3, flat, 0},
       {"steps that get nowhere", 1e-8, flat, 1},

@@ -20,6 +20,7 @@ namespace {
 
 constexpr double kHigh = 0.1;
 constexpr double kRuinous = 1.0;
+constexpr double kMuch = 0.75;  // of the first loss
 constexpr double kLow = 1e-6;
 constexpr double kLeastJourney = 0.01;
 constexpr double kShortJourney = 0.001;
@@ -155,8 +156,11 @@ void look(const RunRecord& run, Judgement& judgement) {
   const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, is_high));
   const bool is_ruinous = std::ranges::any_of(ratios, [](double ratio) { return ratio > kRuinous; });
   const bool is_large = high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous;
-  // A step that throws the weights away may leave a model that comes back to guessing, below where it began.
-  if ((is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run))) {
+  // A step that throws the weights away may leave a model that comes back to guessing, below where it began; and where
+  // every step is large, one that learns the little that such weights can.
+  const bool is_wild = is_ruinous && high == ratios.size();
+  if ((is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run)) ||
+      (is_wild && loss_left(run).value_or(0) > kMuch)) {
     const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
     judgement.add(
         {.severity = Severity::kError,
@@ -167,7 +171,7 @@ void look(const RunRecord& run, Judgement& judgement) {
          .value = *std::ranges::max_element(ratios),
          .threshold = kHigh,
          .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
-                                "loss is no better for it: the learning rate is too high.",
+                                "loss is no better for it, or not by much: the learning rate is too high.",
                                 *std::ranges::max_element(ratios)),
          .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
          .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",

@@ -110,6 +110,12 @@ bool has_loss_suffered(const RunRecord& run) {
   return median(last) >= first - 0.02 * std::fabs(first);
 }
 
+std::optional<double> loss_left(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
+  if (losses.size() < 2 || !(losses.values.front() > 0)) return std::nullopt;
+  return median(last_losses(losses)) / losses.values.front();
+}
+
 bool is_loss_of_a_guess(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   const std::optional<double> trivial = trivial_loss(run);

@@ -16,6 +16,8 @@ WindowMeans loss_windows(const RunRecord& run, const Series& losses, std::size_t
 bool is_loss_falling(const RunRecord& run);
 // Whether it is no better at the end than at the start, or broke.
 bool has_loss_suffered(const RunRecord& run);
+// What is left of the first one at the end, as a share; nothing for those that are not above zero.
+std::optional<double> loss_left(const RunRecord& run);
 // Whether it is no better at the end than a constant answer, as far as that is known.
 bool is_loss_of_a_guess(const RunRecord& run);
 // Whether at some time it is far below that of a constant answer.
