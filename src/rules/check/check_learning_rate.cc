@@ -159,8 +159,8 @@ void look(const RunRecord& run, Judgement& judgement) {
   // A step that throws the weights away may leave a model that comes back to guessing, below where it began; and where
   // every step is large, one that learns the little that such weights can.
   const bool is_wild = is_ruinous && high == ratios.size();
-  if ((is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run)) ||
-      (is_wild && loss_left(run).value_or(0) > kMuch)) {
+  const bool is_lost = (is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run));
+  if (is_lost || (is_wild && loss_left(run).value_or(0) > kMuch)) {
     const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
     judgement.add(
         {.severity = Severity::kError,
@@ -171,8 +171,8 @@ void look(const RunRecord& run, Judgement& judgement) {
          .value = *std::ranges::max_element(ratios),
          .threshold = kHigh,
          .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
-                                "loss is no better for it, or not by much: the learning rate is too high.",
-                                *std::ranges::max_element(ratios)),
+                                "loss {}: the learning rate is too high.",
+                                *std::ranges::max_element(ratios), is_lost ? "is no better for it" : "falls by little"),
          .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
          .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
                     "warm the learning rate up over the first steps"},
