@@ -96,7 +96,7 @@ def _optimizer(optimizer: torch.optim.Optimizer, names: Dict[int, str]) -> Dict[
         "type": type(optimizer).__name__,
         "hyperparameters": {
             key: float(value)
-            for key, value in optimizer.defaults.items()
+            for key, value in _settings(optimizer).items()
             if isinstance(value, numbers.Real) and not isinstance(value, bool)
         },
         "groups": [
@@ -104,3 +104,12 @@ def _optimizer(optimizer: torch.optim.Optimizer, names: Dict[int, str]) -> Dict[
             for group in optimizer.param_groups
         ],
     }
+
+
+def _settings(optimizer: torch.optim.Optimizer) -> Dict[str, Any]:
+    """Those of most parameters, since groups may have their own. A rate that schedules change is the one they began at."""
+    largest = max(optimizer.param_groups, key=lambda group: sum(map(torch.numel, group["params"])), default={})
+    settings = {key: largest.get(key, value) for key, value in optimizer.defaults.items()}
+    if "lr" in settings:
+        settings["lr"] = largest.get("initial_lr", optimizer.defaults["lr"])
+    return settings

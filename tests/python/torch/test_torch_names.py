@@ -315,3 +315,21 @@ def test_modules_are_described_in_the_order_of_their_calls(tmp_path):
     assert order.pop("unused") is None
     assert sorted(order, key=order.get) == ["CalledInItsOwnOrder", "first", "block", "block.0", "block.1", "last"]
     assert sorted(order.values()) == list(range(6))
+
+
+def test_an_optimizer_is_described_by_its_largest_group(tmp_path):
+    net = nn.Linear(8, 4)
+    groups = [{"params": [net.bias], "weight_decay": 0.0}, {"params": [net.weight], "weight_decay": 0.1}]
+    optimizer = torch.optim.AdamW(groups, lr=0.5)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: (step + 1) / 10)
+    hook = hook_for(tmp_path / "run", include_collections=["weights"])
+    hook.register_module(net)
+    hook.register_optimizer(optimizer)
+    for _ in range(2):
+        net(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        schedule.step()
+    hook.close()
+    described = smd.create_trial(str(tmp_path / "run")).model_description()["optimizers"][0]
+    assert (described["hyperparameters"]["lr"], described["hyperparameters"]["weight_decay"]) == (0.5, 0.1)
+    assert described["groups"] == [["Linear_bias"], ["Linear_weight"]]
