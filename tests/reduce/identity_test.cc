@@ -128,10 +128,11 @@ TEST_F(EveryInstructionSet, OneReductionAloneGivesTheSameBits) {
   }
   all.push_back({ReductionKind::kL1, false});
   all.push_back({ReductionKind::kL2, false});
+  const std::size_t counts[] = {1, 2, 17, 2049, 70'000};
   for (const VectorKernels* kernels : supported_vector_kernels()) {
     use_vector_kernels(*kernels);
     for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16, DType::kComplex64}) {
-      for (const std::size_t count : {1, 2, 17, 2049, 70'000}) {
+      for (const std::size_t count : counts) {
         for (const Values values : kAllValues) {
           const std::string bytes = make_bytes(dtype, count, values, static_cast<std::uint32_t>(count));
           const TensorView tensor(dtype, bytes.data(), Shape{static_cast<std::int64_t>(count)});
