@@ -153,7 +153,7 @@ Result<std::unique_ptr<HookState>> HookState::open(config::Config config, LogHoo
     TORNASOLE_CHECK(send_old_spools(settings, *dependencies.store, *health));
   }
   if (hook->is_writer_) {
-    supersede_hook_at(settings.location);
+    if (settings.rank == 0) supersede_hook_at(settings.location);
     RunIdentity identity = hook->make_identity();
     RunDirectory directory(dependencies.store.get(), clock, identity);
     // With several workers the old content is the chief's affair, at its first write.

@@ -16,7 +16,8 @@ namespace tornasole::capture {
 
 void register_hook(HookState* hook);
 void unregister_hook(HookState* hook) noexcept;
-// Closes a hook of this process that writes to the same place, so that a new one can take it over.
+// Closes a hook of this process that writes to the same place as the first of its workers, so that a new one can take
+// it over. Threads may stand for the other workers: they live beside it.
 void supersede_hook_at(const std::string& location);
 // Installs the signal handlers, once per process.
 Status watch_signals();
