@@ -413,7 +413,7 @@ class Runner:
             self.s3_reading(name, server)
 
     def s3_writing(self, name, scratch, server):
-        steps, tensors, size = 300, 10, 40_000
+        steps, tensors, size = 1000, 20, 40_000
         line = [self.options.bin / "survival_train", "--steps", str(steps), "--tensors", str(tensors), "--bytes", str(size)]
         line += ["--think-ms", "10"]
 
