@@ -111,6 +111,7 @@ class Bucket:
         self.access = arguments.access
         self.max_keys = arguments.page
         self.skew_s = arguments.clock_offset_s
+        self.checked_bytes = arguments.checked_bytes
 
     def draw(self, name):
         with self.lock:
@@ -295,7 +296,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "XAmzContentSHA256Mismatch")
         given = self.headers.get("x-amz-checksum-crc32c")
         # Of long bodies the hash above says enough; this sum is slow here.
-        if given and len(body) <= 1 << 14 and given != checksum(body):
+        if given and len(body) <= self.bucket.checked_bytes and given != checksum(body):
             raise Refused(400, "BadDigest")
 
     def serve(self, path, query, body):
@@ -431,6 +432,7 @@ def main():
     parser.add_argument("--hang-s", type=float, default=60)
     parser.add_argument("--latency-s", type=float, default=0)
     parser.add_argument("--clock-offset-s", type=float, default=0)
+    parser.add_argument("--checked-bytes", type=int, default=1 << 20, help="longest body whose CRC-32C is checked")
     parser.add_argument("--no-conditional", action="store_true", help="answer 501 to If-None-Match")
     parser.add_argument("--access", default=ACCESS_KEY)
     parser.add_argument("--secret", default=SECRET_KEY)
