@@ -120,25 +120,28 @@ class Callbacks:
     """All callbacks on a model and on optimizers, which can be taken off and put back."""
 
     def __init__(self, bench):
-        modules = [*bench.net.modules(), bench.loss]
-        self._dicts = [value for module in modules for key, value in vars(module).items() if key.endswith("_hooks")]
-        of_optimizers = vars(sys.modules["torch.optim.optimizer"])
-        self._dicts += [of_optimizers.get(f"_global_optimizer_{when}_hooks") for when in ("pre", "post")]
-        self._dicts = [known for known in self._dicts if known is not None]
+        self._modules = [*bench.net.modules(), bench.loss]
         self._parameters = list(bench.net.parameters())
-        self._of_dicts = [{} for _ in self._dicts]
+        self._of_dicts = [{} for _ in self._dicts()]
         self._of_parameters = [None for _ in self._parameters]
 
+    def _dicts(self):
+        """Asked for each time: a contender may hang a dict of its own in the place of an empty one."""
+        found = [value for module in self._modules for key, value in vars(module).items() if key.endswith("_hooks")]
+        of_optimizers = vars(sys.modules["torch.optim.optimizer"])
+        found += [of_optimizers.get(f"_global_optimizer_{when}_hooks") for when in ("pre", "post")]
+        return [known for known in found if known is not None]
+
     def put_back(self):
-        for known, content in zip(self._dicts, self._of_dicts):
+        for known, content in zip(self._dicts(), self._of_dicts):
             known.update(content)
         for parameter, content in zip(self._parameters, self._of_parameters):
             parameter._backward_hooks = content
 
     def take_off(self):
-        self._of_dicts = [dict(known) for known in self._dicts]
+        self._of_dicts = [dict(known) for known in self._dicts()]
         self._of_parameters = [parameter._backward_hooks for parameter in self._parameters]
-        for known in self._dicts:
+        for known in self._dicts():
             known.clear()
         for parameter in self._parameters:
             parameter._backward_hooks = None
