@@ -128,10 +128,11 @@ struct SweptValue {
   ModeStep step;
   std::string_view worker;
   std::optional<Reduction> reduction;  // set for a stored reduction of `name`
-  // The value, or why it cannot be had.
+  // The value, or why it cannot be had. Neither, where the query's `digest` wanted it so.
   const TensorView* value = nullptr;
   const Error* error = nullptr;
   Tensor* tensor = nullptr;  // the value again, owned: the callee may move from it; `value` ends with where it went
+  std::shared_ptr<void> digest = {};  // what the query's `digest` made of the value
 };
 struct SweepQuery {
   std::vector<std::string> names = {};  // empty: all
@@ -146,6 +147,10 @@ struct SweepQuery {
   // reduction_kinds: it takes away from what it is given. Asked once for each tensor of each set of names that files
   // have in common.
   std::function<void(std::string_view name, StoredForms* forms)> select = {};
+  // If set, called with each full value that is not text, by the threads that read, several at once and in any order:
+  // what it returns goes along in SweptValue::digest, and the value itself unless *keep becomes false. For who wants
+  // numbers of many values and not the values.
+  std::function<std::shared_ptr<void>(std::string_view name, const TensorView& value, bool* keep)> digest = {};
 };
 
 // One value to be read: of a tensor at a step, or a stored reduction of it.

@@ -68,12 +68,20 @@ Result<bool> Pass::run_step(GlobalStep step) {
 Status Pass::look_at_known_steps(std::optional<std::int64_t> end_step) {
   TORNASOLE_CHECK(plans_->update(*trial_));
   const bool is_cut = includes_partial_ && !trial_->steps(Mode::kGlobal, StepFilter::kPartial).empty();
-  SweepQuery query{.names = plans_->names(),
-                   .steps = is_cut ? StepFilter::kIncludingIncomplete : StepFilter::kComplete,
-                   .first_step = next_step_,
-                   .end_step = end_step,
-                   .worker = options_.workers.size() == 1 ? options_.workers[0] : std::string(),
-                   .select = [this](std::string_view name, StoredForms* forms) { plans_->select(name, forms); }};
+  SweepQuery query{
+      .names = plans_->names(),
+      .steps = is_cut ? StepFilter::kIncludingIncomplete : StepFilter::kComplete,
+      .first_step = next_step_,
+      .end_step = end_step,
+      .worker = options_.workers.size() == 1 ? options_.workers[0] : std::string(),
+      .select = [this](std::string_view name, StoredForms* forms) { plans_->select(name, forms); },
+      .digest = [this](std::string_view name, const TensorView& value, bool* keep) -> std::shared_ptr<void> {
+        const NamePlan* plan = plans_->find(name);
+        if (plan == nullptr) return nullptr;
+        // A stored statistic is handed on as it is.
+        *keep = plan->value || !plan->owner.empty();
+        return digest_value(value, *plan);
+      }};
   if (!query.names.empty()) {  // no names would mean all
     TORNASOLE_CHECK(trial_->sweep(query, [this](const SweptValue& swept) { return take(swept); }));
     if (!has_stopped()) finish_step();

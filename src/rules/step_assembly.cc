@@ -1,6 +1,8 @@
 #include "rules/step_assembly.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "reduce/derived.h"
 #include "reduce/reduce.h"
@@ -30,18 +32,14 @@ std::optional<Tensor> derive(std::string_view statistic, const TensorView& value
 }
 
 void take_value(const SweptValue& swept, const NamePlan& plan, StepTensor* tensor) {
-  const TensorView& view = *swept.value;
-  tensor->shape = view.shape();
-  tensor->dtype = view.dtype();
-  if (!plan.stats.empty() && view.dtype() != DType::kString) {
-    if (auto numbers = stats(view, plan.stats); numbers.ok()) tensor->stats = *numbers;
-  }
-  for (const std::string_view statistic : plan.derived) {
-    if (auto derived = derive(statistic, view)) {
-      tensor->derived.emplace_back(statistic, std::make_shared<const Tensor>(std::move(*derived)));
-    }
-  }
-  if (plan.value) tensor->value = std::make_shared<const Tensor>(std::move(*swept.tensor));  // the last: `view` ends
+  // Text has none that was made where it was read.
+  const auto digest =
+      swept.digest ? std::static_pointer_cast<ValueDigest>(swept.digest) : digest_value(*swept.value, plan);
+  tensor->shape = digest->shape;
+  tensor->dtype = digest->dtype;
+  if (digest->stats) tensor->stats = *digest->stats;
+  std::ranges::move(digest->derived, std::back_inserter(tensor->derived));
+  if (plan.value) tensor->value = std::make_shared<const Tensor>(std::move(*swept.tensor));
 }
 
 void take_reduction(const SweptValue& swept, StepTensor* tensor) {
@@ -52,6 +50,19 @@ void take_reduction(const SweptValue& swept, StepTensor* tensor) {
 }
 
 }  // namespace
+
+std::shared_ptr<ValueDigest> digest_value(const TensorView& value, const NamePlan& plan) {
+  auto digest = std::make_shared<ValueDigest>(ValueDigest{.shape = value.shape(), .dtype = value.dtype()});
+  if (!plan.stats.empty() && value.dtype() != DType::kString) {
+    if (auto numbers = stats(value, plan.stats); numbers.ok()) digest->stats = *numbers;
+  }
+  for (const std::string_view statistic : plan.derived) {
+    if (auto derived = derive(statistic, value)) {
+      digest->derived.emplace_back(statistic, std::make_shared<const Tensor>(std::move(*derived)));
+    }
+  }
+  return digest;
+}
 
 StepTensor* StepAssembly::find_or_add(std::string_view name, const SweptValue& swept, const NamePlan* plan,
                                       bool first_worker_only) {
@@ -77,8 +88,8 @@ void StepAssembly::add(const SweptValue& swept, const NamePlan& plan, bool first
   }
   StepTensor* tensor = find_or_add(swept.name, swept, &plan, first_worker_only);
   if (tensor == nullptr) return;
-  if (swept.value == nullptr) {
-    if (swept.error != nullptr && !tensor->error) tensor->error = *swept.error;
+  if (swept.error != nullptr) {
+    if (!tensor->error) tensor->error = *swept.error;
   } else if (swept.reduction) {
     take_reduction(swept, tensor);
   } else {

@@ -6,14 +6,27 @@
 //   out: one StepTensor per tensor and worker, and for each need those that match it
 //   who: pass.cc
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rules/name_plans.h"
 
 namespace tornasole::rules {
+
+// What is asked of a value besides the value itself.
+struct ValueDigest {
+  Shape shape = {};
+  DType dtype = {};
+  std::optional<Stats> stats = {};
+  std::vector<std::pair<std::string_view, std::shared_ptr<const Tensor>>> derived = {};
+};
+// For threads that read. The statistics' names are the plan's.
+std::shared_ptr<ValueDigest> digest_value(const TensorView& value, const NamePlan& plan);
 
 class StepAssembly {
  public:

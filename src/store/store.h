@@ -112,6 +112,8 @@ class Store {
   // directories are kCorrupt. `length` is bounded by the file's size before anything is allocated; kInvalid if more
   // than kMaxReadBytes would be.
   virtual Result<Bytes> read(std::string_view path, std::uint64_t offset, std::uint64_t length) = 0;
+  // The same into memory of the caller, for who reads much and keeps little of it. Returns how many bytes there were.
+  virtual Result<std::size_t> read_into(std::string_view path, std::uint64_t offset, std::span<char> buffer);
   // The whole file if it is at most `limit` bytes, else kCorrupt.
   virtual Result<Bytes> read_all(std::string_view path, std::uint64_t limit) = 0;
 

@@ -1,5 +1,6 @@
 #include "store/store_path.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/errors.h"
@@ -28,6 +29,12 @@ Status check_component(std::string_view component, std::string_view path) {
 
 Result<Bytes> PendingFile::read_back(std::uint64_t /*offset*/, std::uint64_t /*length*/) {
   return unsupported_error("this store cannot read a file that is being written");
+}
+
+Result<std::size_t> Store::read_into(std::string_view path, std::uint64_t offset, std::span<char> buffer) {
+  TORNASOLE_TRY(const Bytes bytes, read(path, offset, buffer.size()));
+  if (!bytes.empty()) std::memcpy(buffer.data(), bytes.data(), bytes.size());
+  return bytes.size();
 }
 
 Result<std::vector<Entry>> Store::list_after(std::string_view directory, std::string_view after) {

@@ -29,14 +29,16 @@ class OrderedPool {
   OrderedPool(std::size_t count, const OrderedPoolOptions& options)
       : count_(count), options_(options), results_(options.max_waiting) {}
 
-  // cost(i) may be called any number of times. produce(i) must not throw.
-  template <typename Cost, typename Produce, typename Consume>
-  void run(Cost cost, Produce produce, Consume consume) {
+  // cost(i) may be called any number of times. make_worker() is called by each thread and gives what it works with:
+  // worker(i) makes a result and must not throw.
+  template <typename Cost, typename MakeWorker, typename Consume>
+  void run(Cost cost, MakeWorker make_worker, Consume consume) {
     std::vector<std::jthread> threads;
     const Stopper stopper{this};  // also when consume throws; destroyed before the threads are joined
     for (unsigned i = 0; i < options_.threads; ++i) {
       threads.emplace_back([&] {
-        while (const auto piece = take(cost)) put(*piece, produce(*piece));
+        auto worker = make_worker();
+        while (const auto piece = take(cost)) put(*piece, worker(*piece));
       });
     }
     for (std::size_t i = 0; i < count_; ++i) {

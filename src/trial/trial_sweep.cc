@@ -140,7 +140,15 @@ Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const
   }
   const std::vector<WantedValue> wanted = plan.take();
   MissingFile missing;
-  read_values(*store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, Result<Tensor> value) {
+  BulkOptions options{.threads = threads_};
+  if (query.digest) {
+    options.digest = [&](const WantedValue& one, const TensorView& value, bool* keep) -> std::shared_ptr<void> {
+      const Series series = columns_.tables().layouts.series(columns_.part(one.part).layout)[one.place];
+      if (!is_value(series)) return nullptr;
+      return query.digest(columns_.tables().names.name(tensor_of(series)), value, keep);
+    };
+  }
+  read_values(*store_, columns_, wanted, options, [&](const WantedValue& one, Result<ReadValue> read) {
     const Part& part = columns_.part(one.part);
     const Series series = columns_.tables().layouts.series(part.layout)[one.place];
     SweptValue swept{.name = columns_.tables().names.name(tensor_of(series)),
@@ -148,15 +156,17 @@ Status TrialState::sweep(const SweepQuery& query, const std::function<bool(const
                      .step = {part.mode, part.mode_step},
                      .worker = columns_.worker_name(part.worker),
                      .reduction = reduction_of(series)};
-    if (!value.ok()) {
-      const Error error = explain_wanted(value.error(), one, {Mode::kGlobal, part.global_step}, &missing);
+    if (!read.ok()) {
+      const Error error = explain_wanted(read.error(), one, {Mode::kGlobal, part.global_step}, &missing);
       swept.error = &error;
       return callback(swept);
     }
+    swept.digest = read->digest;
+    if (!read->value) return callback(swept);
     std::vector<std::string_view> texts;
-    const TensorView view = view_of(*value, &texts);
+    const TensorView view = view_of(*read->value, &texts);
     swept.value = &view;
-    swept.tensor = &*value;
+    swept.tensor = &*read->value;
     return callback(swept);
   });
   return {};
@@ -205,10 +215,10 @@ Status TrialState::read(std::span<const ValueQuery> queries,
   for (const Asked& one : asked) wanted.push_back(one.wanted);
   std::size_t next = 0;
   MissingFile missing;
-  read_values(*store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, Result<Tensor> value) {
+  read_values(*store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, Result<ReadValue> read) {
     const std::size_t place = asked[next++].place;
-    if (value.ok()) return callback(place, std::move(value));
-    return callback(place, explain_wanted(value.error(), one, queries[place].step, &missing));
+    if (read.ok()) return callback(place, std::move(*read->value));
+    return callback(place, explain_wanted(read.error(), one, queries[place].step, &missing));
   });
   return {};
 }
@@ -220,19 +230,23 @@ Status TrialState::check_all_values() {
   const std::vector<WantedValue> wanted = plan.take();
   Status result;
   MissingFile missing;
-  read_values(
-      *store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, const Result<Tensor>& value) {
-        if (value.ok()) return true;
-        const Part& part = columns_.part(one.part);
-        const Error error = explain_wanted(value.error(), one, {Mode::kGlobal, part.global_step}, &missing);
-        if (settings_.on_damage == OnDamage::kFail) {
-          result = error;
-          return false;
-        }
-        note_damage(
-            {.path = columns_.event_path(part), .offset = part.locations[one.place].offset(), .what = error.message});
-        return true;
-      });
+  const auto look = [&](const WantedValue& one, const Result<ReadValue>& read) {
+    if (read.ok()) return true;
+    const Part& part = columns_.part(one.part);
+    const Error error = explain_wanted(read.error(), one, {Mode::kGlobal, part.global_step}, &missing);
+    if (settings_.on_damage == OnDamage::kFail) {
+      result = error;
+      return false;
+    }
+    note_damage(
+        {.path = columns_.event_path(part), .offset = part.locations[one.place].offset(), .what = error.message});
+    return true;
+  };
+  const auto keep_nothing = [](const WantedValue&, const TensorView&, bool* keep) -> std::shared_ptr<void> {
+    *keep = false;
+    return nullptr;
+  };
+  read_values(*store_, columns_, wanted, {.threads = threads_, .digest = keep_nothing}, look);
   return result;
 }
 

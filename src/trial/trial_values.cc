@@ -162,13 +162,13 @@ Result<std::map<std::int64_t, Tensor>> TrialState::values(std::uint32_t tensor, 
   const std::vector<WantedValue> wanted = wanted_of_tensor(tensor, mode, worker, &steps, missing);
   std::map<std::int64_t, Tensor> values;
   std::size_t at = 0;
-  read_values(*store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, Result<Tensor> value) {
+  read_values(*store_, columns_, wanted, {.threads = threads_}, [&](const WantedValue& one, Result<ReadValue> read) {
     const ModeStep step = steps[at++];
-    if (value.ok()) {
-      values.emplace_hint(values.end(), step.number, std::move(*value));
+    if (read.ok()) {
+      values.emplace_hint(values.end(), step.number, std::move(*read->value));
     } else if (missing != nullptr) {
       missing->emplace_back(step,
-                            explain(value.error(), series_of(tensor, kValueSeries), step, columns_.part(one.part)));
+                            explain(read.error(), series_of(tensor, kValueSeries), step, columns_.part(one.part)));
     }
     return true;
   });

@@ -18,7 +18,7 @@ Error damaged(std::string_view path, std::uint64_t offset, std::string_view what
 
 }  // namespace
 
-Result<Bytes> read_record(store::Store& store, const std::string& path, const Location& location) {
+Status check_record(store::Store& store, const std::string& path, const Location& location) {
   const std::uint64_t offset = location.offset();
   const std::uint64_t length = location.length_bytes;
   if (length < format::kRecordFrameBytes || length > store::kMaxReadBytes) {
@@ -38,10 +38,15 @@ Result<Bytes> read_record(store::Store& store, const std::string& path, const Lo
       return damaged(path, offset, fmt::format("there is no record of {} bytes here", length));
     }
   }
-  return store.read(path, offset, length);
+  return {};
 }
 
-Result<Tensor> decode_value(ByteView bytes, const Location& location, std::string_view path) {
+Result<Bytes> read_record(store::Store& store, const std::string& path, const Location& location) {
+  TORNASOLE_CHECK(check_record(store, path, location));
+  return store.read(path, location.offset(), location.length_bytes);
+}
+
+Result<format::Event> decode_event(ByteView bytes, const Location& location, std::string_view path) {
   const auto fail = [&](std::string_view what) { return damaged(path, location.offset(), what); };
   const auto record = format::decode_record(bytes, location.offset());
   if (!record.ok()) return fail(record.error().message);
@@ -52,10 +57,15 @@ Result<Tensor> decode_value(ByteView bytes, const Location& location, std::strin
   if (location.has_crc() && masked_crc32c(record->payload) != location.crc) {
     return fail("the checksum of the value is wrong");
   }
-  const auto event = format::decode_event(record->payload);
+  auto event = format::decode_event(record->payload);
   if (!event.ok()) return fail(event.error().message);
   if (!event->has_tensor) return fail("the record holds no tensor");
-  return event->to_tensor();
+  return event;
+}
+
+Result<Tensor> decode_value(ByteView bytes, const Location& location, std::string_view path) {
+  TORNASOLE_TRY(const format::Event event, decode_event(bytes, location, path));
+  return event.to_tensor();
 }
 
 }  // namespace tornasole::trial

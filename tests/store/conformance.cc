@@ -273,6 +273,10 @@ TEST_P(StoreConformance, RangesAreCutAtTheEndOfTheFile) {
     const auto content = store().read("f", c.offset, c.length);
     ASSERT_TRUE(content.ok()) << c.what << ": " << content.error().message;
     EXPECT_EQ(*content, c.content) << c.what;
+    Bytes buffer(std::min<std::uint64_t>(c.length, 100), '?');
+    const auto count = store().read_into("f", c.offset, buffer);
+    ASSERT_TRUE(count.ok()) << c.what << ": " << count.error().message;
+    EXPECT_EQ(buffer.substr(0, *count), c.content) << c.what;
   }
   EXPECT_TRUE(store().read_all("f", 10).ok());
   const auto too_big = store().read_all("f", 9);
@@ -281,6 +285,9 @@ TEST_P(StoreConformance, RangesAreCutAtTheEndOfTheFile) {
   ASSERT_TRUE(put(store(), "d/x", "").ok());
   EXPECT_EQ(code_of(store().read("d", 0, 1)), has_directories() ? ErrorCode::kCorrupt : ErrorCode::kNotFound)
       << "a directory";
+  Bytes one(1, '?');
+  EXPECT_EQ(code_of(store().read_into("d", 0, one)), code_of(store().read("d", 0, 1))) << "a directory";
+  EXPECT_EQ(code_of(store().read_into("none", 0, one)), ErrorCode::kNotFound);
 }
 
 TEST_P(StoreConformance, ListsAreSortedAsByteStrings) {

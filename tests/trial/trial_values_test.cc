@@ -381,6 +381,50 @@ TEST(Sweep, InOrderWithEveryFilter) {
   EXPECT_EQ(calls, 5);
 }
 
+TEST(Sweep, ADigestIsMadeOfEachFullValueAndMayTakeItsPlace) {
+  TrialWorld world;
+  world.write_collections({"a"});
+  constexpr std::int64_t kSteps = 300;  // several jobs of the reader
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    world.write({.step = step,
+                 .worker = "a",
+                 .mode_step = train(step),
+                 // Names of many lengths: elements lie in the file wherever it happens.
+                 .tensors = {{std::string(static_cast<std::size_t>(step % 17) + 1, 'n'), {1, static_cast<float>(step)}},
+                             {"kept", {static_cast<float>(-step)}},
+                             {"smdebug/reductions/l2/kept", {7}}}});
+  }
+  const Trial trial = must_open(world);
+  const SweepQuery query{
+      .reductions = true,
+      .digest = [](std::string_view name, const TensorView& value, bool* keep) -> std::shared_ptr<void> {
+        const auto* elements = reinterpret_cast<const float*>(value.data());
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(elements) % alignof(float), 0U);
+        *keep = name == "kept";
+        return std::make_shared<float>(elements[value.element_count() - 1]);
+      }};
+  std::int64_t digests = 0;
+  std::int64_t reductions = 0;
+  const Status swept = trial.sweep(query, [&](const SweptValue& value) {
+    const auto step = static_cast<float>(value.global_step.number);
+    EXPECT_EQ(value.error, nullptr);
+    if (value.reduction) {
+      ++reductions;
+      EXPECT_EQ(value.digest, nullptr);
+      EXPECT_NE(value.value, nullptr);
+      return true;
+    }
+    ++digests;
+    EXPECT_EQ(*std::static_pointer_cast<float>(value.digest), value.name == "kept" ? -step : step);
+    EXPECT_EQ(value.value != nullptr, value.name == "kept");
+    EXPECT_EQ(value.tensor != nullptr, value.name == "kept");
+    return true;
+  });
+  EXPECT_TRUE(swept.ok());
+  EXPECT_EQ(digests, 2 * kSteps);
+  EXPECT_EQ(reductions, kSteps);
+}
+
 TEST(Reading, AListOfValuesAnswersAsEachOfThemAlone) {
   TrialWorld world;
   world.write_collections({"a", "b"});

@@ -53,6 +53,7 @@ class LocalStore final : public Store {
   Result<FileStatus> status(std::string_view path) override;
   Result<std::vector<Entry>> list(std::string_view directory, bool recursive) override;
   Result<Bytes> read(std::string_view path, std::uint64_t offset, std::uint64_t length) override;
+  Result<std::size_t> read_into(std::string_view path, std::uint64_t offset, std::span<char> buffer) override;
   Result<Bytes> read_all(std::string_view path, std::uint64_t limit) override;
   Status remove(std::string_view path) override;
   Status rename(std::string_view from, std::string_view to) override;
@@ -268,6 +269,16 @@ Result<Bytes> LocalStore::read_open(const RegularFile& file, std::string_view pa
 Result<Bytes> LocalStore::read(std::string_view path, std::uint64_t offset, std::uint64_t length) {
   TORNASOLE_TRY(const RegularFile file, open_regular(path));
   return read_open(file, path, offset, length);
+}
+
+Result<std::size_t> LocalStore::read_into(std::string_view path, std::uint64_t offset, std::span<char> buffer) {
+  TORNASOLE_TRY(const RegularFile file, open_regular(path));
+  const std::uint64_t rest = file.size_bytes - std::min(offset, file.size_bytes);
+  std::size_t count = 0;
+  const int error =
+      read_at(file.handle.get(), offset, buffer.first(std::min<std::uint64_t>(buffer.size(), rest)), &count);
+  if (error != 0) return failed_read(error, "read", path);
+  return count;
 }
 
 Result<Bytes> LocalStore::read_all(std::string_view path, std::uint64_t limit) {
