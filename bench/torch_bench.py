@@ -224,6 +224,7 @@ class Attached:
         from tornasole.run import OUT_VARIABLE, PRESET_VARIABLE, torch_attachment
 
         tornasole.pytorch.del_hook()
+        self._add_param_group = torch.optim.Optimizer.add_param_group
         functions = [(torch.nn.functional, name) for name in torch_attachment.LOSS_FUNCTIONS]
         self._places = [(torch.Tensor, "backward"), (torch.nn.modules.loss._Loss, "__call__"), *functions]
         self._places = [(owner, name) for owner, name in self._places if hasattr(owner, name)]
@@ -253,6 +254,7 @@ class Attached:
             setattr(owner, name, value)
 
     def close(self):
+        torch.optim.Optimizer.add_param_group = self._add_param_group  # else it would take the next model as well
         self._attachment.hook.close()
 
 
