@@ -42,6 +42,10 @@ constexpr ReductionStat kReductionStats[] = {
     {Stat::kAbsProd, {ReductionKind::kProd, true}},
 };
 
+// Those that zeros and numbers that are not finite have to be counted for.
+constexpr Stat kCountStats[] = {Stat::kZeros,  Stat::kNan,    Stat::kInf,
+                                Stat::kPosInf, Stat::kNegInf, Stat::kFirstNonFinite};
+
 Stat stat_of(Reduction reduction) noexcept {
   return std::ranges::find(kReductionStats, reduction, &ReductionStat::reduction)->stat;
 }
@@ -73,7 +77,8 @@ Result<Stats> stats(const TensorView& tensor, StatSet wanted) {
     if (wanted.has(known.stat)) reductions[asked++] = known.reduction;
   }
   reduce::Counts counts;
-  const reduce::Reduced reduced = reduce::reduce(tensor, {reductions.data(), asked}, 1, &counts);
+  const bool is_counted = std::ranges::any_of(kCountStats, [&](Stat stat) { return wanted.has(stat); });
+  const reduce::Reduced reduced = reduce::reduce(tensor, {reductions.data(), asked}, 1, is_counted ? &counts : nullptr);
   for (const reduce::ReducedValue& value : reduced.values) {
     if (const auto number = value.value.to_double()) found.set(stat_of(value.reduction), *number);
   }
