@@ -253,6 +253,8 @@ class SagemakerSimulator:
         os.environ[CONFIG_FILE_PATH_ENV_STR] = self.json_config_path
         os.environ[TENSORBOARD_CONFIG_FILE_PATH_ENV_STR] = self.tb_json_config_path
         os.environ["TRAINING_JOB_NAME"] = self.training_job_name
+        watch_imports = importlib.import_module("tornasole.run.watch_imports")
+        watch_imports.install()  # as in a process that starts with these variables
         return self
 
     def __exit__(self, *error) -> None:

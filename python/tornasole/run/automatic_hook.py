@@ -5,10 +5,10 @@ import logging
 import os
 import sys
 import tempfile
-from typing import Callable, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 from tornasole.exceptions import RunDirectoryOccupied
-from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS
+from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS, is_wanted
 
 _MOST_OCCUPIED = 1000
 
@@ -38,6 +38,13 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     # In one piece: workers of one training may tell it at the same time.
     print(f"tornasole: capturing into {hook.out_dir}{why}\n", end="", file=sys.stderr)
     return hook
+
+
+def is_to_be_found(hook: Any) -> bool:
+    """Whether an attachment has to look for a hook: it has none, or the script gave up the one there was."""
+    from tornasole.core.singleton_utils import current_hook
+
+    return hook is None or hook._engine_hook is None or (current_hook() is None and is_wanted())
 
 
 def _first_that_is_free(make: Callable[[int], object], first: int) -> Tuple[object, bool]:

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any, Callable, List, Optional
 
-from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.automatic_hook import is_to_be_found, make_automatic_hook, tell_nothing_is_captured
 
 
 _depth = threading.local()  # .count: of the methods of models that run in this thread
@@ -48,7 +48,7 @@ class Attachment:
         given = [] if callbacks is None else list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
         if self._is_off or any(isinstance(callback, KerasHook) for callback in given):
             return None
-        if self._hook is None or self._hook._engine_hook is None:
+        if is_to_be_found(self._hook):
             self._hook = find_hook()
             if self._hook is None:
                 self._is_off = True

@@ -17,7 +17,7 @@ from typing import Any, Callable, List, Optional
 import tensorflow as tf
 
 from tornasole.modes import ModeKeys
-from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.automatic_hook import is_to_be_found, make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.fixed_presets import make_preset_hook
 
 _v1 = tf.compat.v1
@@ -64,7 +64,7 @@ class Attachment:
         given = list(hooks or ())
         if self._is_off or any(isinstance(hook, (SessionHook, SessionPart)) for hook in given):
             return None
-        if self._hook is None or self._hook._engine_hook is None:
+        if is_to_be_found(self._hook):
             made_by_script = current_hook()
             if made_by_script is not None and not isinstance(made_by_script, SessionHook):
                 self._is_off = True

@@ -13,7 +13,7 @@ from typing import Any, Callable, List, Optional
 import tensorflow as tf
 
 from tornasole.run import keras_attachment
-from tornasole.run.automatic_hook import tell_nothing_is_captured
+from tornasole.run.automatic_hook import is_to_be_found, tell_nothing_is_captured
 
 
 class Attachment:
@@ -40,12 +40,14 @@ class Attachment:
         if not tf.executing_eagerly():
             self._tell_of_function()
             return
-        if self._hook is None or self._hook._engine_hook is None:
+        if is_to_be_found(self._hook):
+            is_first = self._hook is None
             self._hook = keras_attachment.find_hook()
             if self._hook is None:
                 self._is_off = True
                 return
-            self._watch_optimizers()
+            if is_first:
+                self._watch_optimizers()
         self._hook._tapes.wrap_entered(tape, finds_model=True)
 
     def left(self, tape: Any) -> None:

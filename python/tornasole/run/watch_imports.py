@@ -2,12 +2,11 @@
 
 import importlib.abc
 import importlib.util
-import os
 import sys
 import threading
 from typing import Callable, Dict
 
-from tornasole.run import CONFIG_VARIABLES, PRESET_VARIABLE
+from tornasole.run import is_wanted
 
 
 def _attach_torch() -> None:
@@ -103,14 +102,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 _FINDER = _Finder()
-
-
-def is_wanted() -> bool:
-    """Whether the environment asks for capture: names a configuration or a preset, and ``USE_SMDEBUG`` is not off."""
-    switch = os.environ.get("TORNASOLE_USE_SMDEBUG", os.environ.get("USE_SMDEBUG", "true")).strip().lower()
-    if switch in ("0", "n", "no", "f", "false", "off"):
-        return False
-    return any(os.environ.get(name) for name in (PRESET_VARIABLE, *CONFIG_VARIABLES))
 
 
 def install() -> None:

@@ -5,6 +5,8 @@ from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
 
 import tensorflow as tf
 
+from tornasole.tensorflow.tf_values import local_values
+
 
 def next_batches(source: Any, count: int) -> List[Any]:
     """So many, or those there are; if there are none, whatever ``source`` raises at its end."""
@@ -46,6 +48,26 @@ class BatchReplay:
         while self._waiting:
             yield self._waiting.popleft()
         self._iterator = None
+
+
+def distributed_arguments(source: Any, strategy: Any, batches: List[Any]) -> Callable[[], Tuple]:
+    """The same for an iterator that gives every replica its part of a batch.
+
+    Such an iterator takes the next batches before they are asked for, so one is made for each step, which has no more.
+    """
+
+    def give() -> Tuple:
+        count = strategy.num_replicas_in_sync
+        parts = [tf.nest.map_structure(lambda v: local_values(v)[i], batch) for batch in batches for i in range(count)]
+        spec = tf.nest.map_structure(lambda one: getattr(one, "_value_specs", (one,))[0], source.element_spec)
+        data = strategy.distribute_datasets_from_function(lambda _: _given_by(lambda: iter(parts), spec), source._options)
+        iterator = iter(data)
+        # A function that is traced with it is to be the one that the source would have given.
+        for fact in ("_cardinality", "_enable_get_next_as_optional"):
+            setattr(iterator, fact, getattr(source, fact))
+        return (iterator,)
+
+    return give
 
 
 def _given_by(generator: Callable, spec: Any) -> tf.data.Dataset:

@@ -141,6 +141,12 @@ def _operations(graph: Any, fetches: Any) -> Set[Any]:
     return found
 
 
+def names_that_run(ends: Iterable[Any], fed: Iterable[str]) -> FrozenSet[str]:
+    """The names of all operations that run for these tensors and operations, when these tensors are fed."""
+    operations = [end if isinstance(end, tf.Operation) else end.op for end in ends]
+    return frozenset(_ancestors(operations, frozenset(fed)))
+
+
 def _ancestors(operations: Iterable[Any], fed: FrozenSet[str]) -> Set[str]:
     """The names of all operations that run for these; what only a fed tensor would need does not."""
     return {operation.name for operation in _that_run_for(operations, frozenset(), fed)}

@@ -5,19 +5,20 @@ tensor                  name
 ======================  =================================================
 layer input, output     ``<layer>/inputs/<tensor>``, ``<layer>/outputs/<tensor>``; the first of these that is wanted
 weight, bias            ``<layer>/weights/<variable>``
-gradient                the tensor's, of an optimizer that was wrapped before the first batch
+gradient                the tensor's, of an optimizer that was wrapped before the first batch; of every replica
 optimizer variable      the variable's
 model input             ``inputs``, if that collection is named: ``all`` alone does not take in what is fed
 labels, predictions     ``labels``, ``predictions``, if ``outputs`` is named; else the last layer's output is in it
 added to a collection   as above what is a layer's, others by their own name
 ======================  =================================================
 
-What is fed is not fetched but taken from the call of the function.
+What is fed is not fetched but taken from the call of the function. Of a model on several devices the layers of every
+replica are had, each by the names of its own tensors; of what the replicas are fed and predict, the first one's.
 """
 
 import re
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy
 import tensorflow as tf
@@ -26,9 +27,11 @@ from tornasole import _engine
 from tornasole.core.collection import CollectionKeys
 from tornasole.core.guard import guard
 from tornasole.modes import ModeKeys
+from tornasole.tensorflow.graph_runs import GraphRun, layer_tensors
 from tornasole.tensorflow.graph_tensors import only_computes, value_of_variable
 from tornasole.tensorflow.keras_names import numbered
 from tornasole.tensorflow.optimizer_wraps import optimizer_variables
+from tornasole.tensorflow.tf_values import local_values
 
 _FUNCTIONS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "test", ModeKeys.PREDICT: "predict"}
 
@@ -69,6 +72,7 @@ class GraphBatches:
     def __init__(self, hook: Any):
         self._hook = weakref.ref(hook)
         self._gradients: List[Any] = []
+        self._runs: Dict[str, GraphRun] = {}  # by the kind of step
         self._values: Dict[int, Any] = {}  # of a variable, the tensor to fetch; made once
         self._names: Dict[str, str] = {}  # of a tensor of a layer, the name it was given first
         self._function: Any = None
@@ -95,7 +99,7 @@ class GraphBatches:
         def make_and_remember(*arguments, **keywords):
             result = made(*arguments, **keywords)
             gradients = [one[0] if isinstance(one, tuple) else one for one in result]
-            self._gradients = [getattr(one, "values", one) for one in gradients if one is not None]
+            self._gradients += [getattr(one, "values", one) for one in gradients if one is not None]
             self._keep_out_of_collections()
             return result
 
@@ -123,18 +127,16 @@ class GraphBatches:
         model, kind = hook.model, _FUNCTIONS[mode]
         if model is None:
             return
-        if getattr(model, f"{kind}_function", None) is None and hasattr(model, f"_make_{kind}_function"):
-            getattr(model, f"_make_{kind}_function")()
-        function = getattr(model, f"{kind}_function", None)
-        if not hasattr(function, "fetch_callbacks"):
+        run = GraphRun.of(model, kind, self._runs.get(kind))
+        if run is None:
             hook._cannot_capture(model.name, f"its {kind} function cannot fetch tensors of the graph")
             return
-        self._function = function
-        wanted = list(self._wanted(hook, model, mode))
+        self._runs[kind], self._function = run, run.function
+        wanted = list(self._wanted(hook, run, mode))
         self._given += _of_collections(hook, {id(fetch.tensor) for fetch in wanted})
-        for fetch in [*wanted, *self._wanted_of_script(hook, function)]:
+        for fetch in [*wanted, *self._wanted_of_script(hook, run.function)]:
             self._add(fetch)
-        self._watch_feeds(hook, model, mode)
+        self._watch_feeds(hook, run.models[0], mode)
 
     def _add(self, fetch: _Fetch) -> None:
         function = self._function
@@ -210,22 +212,24 @@ class GraphBatches:
         fetches = [added.fetch for added in all_added]
         return [(fetch.name, fetched[fetch.name], fetch.collections) for fetch in fetches if fetch.name in fetched]
 
-    def _wanted(self, hook: Any, model: Any, mode: ModeKeys) -> Iterator[_Fetch]:
+    def _wanted(self, hook: Any, run: GraphRun, mode: ModeKeys) -> Iterator[_Fetch]:
         for name, variable in hook._model_weights().items():
             kind = hook._weight_collection(name.split("/weights/", 1)[1])
             if hook._is_wanted(name, kind):
                 yield _Fetch(name, self._value(variable), (kind,))
-        yield from self._wanted_of_layers(hook, model)
+        for model in run.models:
+            yield from self._wanted_of_layers(hook, model, run.running)
         if _is_named(hook, CollectionKeys.OUTPUTS):
-            for name, tensor in numbered("predictions", _outputs(model)):
+            for name, tensor in numbered("predictions", _outputs(run.models[0])):
                 if hook._is_wanted(name, CollectionKeys.OUTPUTS):
                     yield _Fetch(name, tensor, (CollectionKeys.OUTPUTS,))
         if mode is not ModeKeys.TRAIN:
             return
         for tensor in self._gradients:
-            if hook._is_wanted(tensor.name, CollectionKeys.GRADIENTS):
+            # Those of a function that was made before the model was compiled anew run no more.
+            if tensor.op.name in run.running and hook._is_wanted(tensor.name, CollectionKeys.GRADIENTS):
                 yield _Fetch(tensor.name, tensor, (CollectionKeys.GRADIENTS,))
-        for name, variable in optimizer_variables(hook._optimizers.known(model), hook._optimizers.added()):
+        for name, variable in optimizer_variables(hook._optimizers.known(hook.model), hook._optimizers.added()):
             if hook._is_wanted(name, CollectionKeys.OPTIMIZER_VARIABLES):
                 yield _Fetch(name, self._value(variable), (CollectionKeys.OPTIMIZER_VARIABLES,))
 
@@ -233,7 +237,7 @@ class GraphBatches:
         given, self._given = self._given, []
         fed = frozenset(tensor.name for tensor in function.inputs)
         # These have a value: Keras sees to it that they are initialized.
-        has_value = frozenset(v.handle.op.name for v in hook.model.variables if hasattr(v, "handle"))
+        has_value = frozenset(v.handle.op.name for variable in hook.model.variables for v in local_values(variable))
         for fetch in given:
             tensor = fetch.tensor
             if isinstance(tensor, tf.Variable):
@@ -245,31 +249,21 @@ class GraphBatches:
             else:
                 hook._cannot_capture(fetch.name, "its value cannot be worked out beside a batch without doing more")
 
-    def _wanted_of_layers(self, hook: Any, model: Any) -> Iterator[_Fetch]:
+    def _wanted_of_layers(self, hook: Any, model: Any, running: FrozenSet[str]) -> Iterator[_Fetch]:
         is_named = _is_named(hook, CollectionKeys.OUTPUTS)  # then they are called predictions
         outputs = set() if is_named else {id(tensor) for tensor in _outputs(model)}
         added: Dict[int, Tuple[str, ...]] = {}  # by the script, to which collections
         for fetch in _of_collections(hook, set()):
             added[id(fetch.tensor)] = added.get(id(fetch.tensor), ()) + fetch.collections
-        for layer in model.layers:
-            for side, attribute in (("inputs", "input"), ("outputs", "output")):
-                try:
-                    tensors = tf.nest.flatten(getattr(layer, attribute))
-                except (AttributeError, RuntimeError, ValueError):  # never called, or more than once
-                    continue
-                for tensor in tensors:
-                    if not tf.is_tensor(tensor) or tensor.op.type in ("Placeholder", "PlaceholderWithDefault"):
-                        continue
-                    name = f"{layer.name}/{side}/{tensor.name}"
-                    if self._names.get(tensor.name, name) != name:
-                        continue
-                    kinds = (CollectionKeys.LAYERS,) + ((CollectionKeys.OUTPUTS,) if id(tensor) in outputs else ())
-                    asked = added.get(id(tensor), ())
-                    if asked or any(
-                        hook._is_wanted(name, kind, layer.name if kind == "layers" else None) for kind in kinds
-                    ):
-                        self._names[tensor.name] = name
-                        yield _Fetch(name, tensor, kinds + asked)
+        for layer, side, tensor in layer_tensors(model):
+            name = f"{layer.name}/{side}/{tensor.name}"
+            if tensor.op.name not in running or self._names.get(tensor.name, name) != name:
+                continue
+            kinds = (CollectionKeys.LAYERS,) + ((CollectionKeys.OUTPUTS,) if id(tensor) in outputs else ())
+            asked = added.get(id(tensor), ())
+            if asked or any(hook._is_wanted(name, kind, layer.name if kind == "layers" else None) for kind in kinds):
+                self._names[tensor.name] = name
+                yield _Fetch(name, tensor, kinds + asked)
 
     def _value(self, variable: Any) -> Any:
         if id(variable) not in self._values:

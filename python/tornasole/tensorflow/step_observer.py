@@ -12,6 +12,8 @@ taps in it, made of the same step, works on the same batch:
 A model that is built by its first step has no variables before it: there the tapped function runs first, and what it
 changed is undone. Random numbers whose state is no variable (the operations of TensorFlow 1, which Keras 2 uses for
 dropout) are drawn by each function for itself: the tapped one shows another draw than the one that trained.
+
+On several devices each replica has its part of the batch; the tensors are those of the first.
 """
 
 import random
@@ -21,11 +23,12 @@ import numpy
 import tensorflow as tf
 
 from tornasole.core.guard import guard
-from tornasole.tensorflow.batch_replay import BatchReplay, next_batches
+from tornasole.tensorflow.batch_replay import BatchReplay, distributed_arguments, next_batches
 from tornasole.tensorflow.keras_names import IS_KERAS_3
 from tornasole.tensorflow.optimizer_wraps import all_variables, is_built
 from tornasole.tensorflow.step_recorder import plain_call
 from tornasole.tensorflow.step_tap import NotTapped, TappedStep
+from tornasole.tensorflow.tf_values import local_values
 from tornasole.tensorflow.variable_states import VariableStates, tf_variable
 
 
@@ -38,10 +41,15 @@ class StepObserver:
 
     def __init__(self, step: TappedStep, model: Any, kind: str):
         self.step, self._model, self._kind = step, model, kind
+        self._strategy = model.distribute_strategy
 
         @plain_call
         def observe(data):
-            return self.step.run(_without_optionals(data))[1]
+            run = self.step.run_in_context()
+            on_replica = plain_call(lambda part: run(_without_optionals(part))[1])
+            with self.step.told_of_updates():
+                given = self._strategy.run(on_replica, args=(data,))
+            return {name: local_values(value)[0] for name, value in given.items()}
 
         # Keras 3 lets no step be converted by autograph, Keras 2 has every step converted.
         self._observe = tf.function(observe, reduce_retracing=True, autograph=not IS_KERAS_3)
@@ -75,14 +83,16 @@ class StepObserver:
             batches = next_batches(source, count)
             return batches, self._replay.arguments(batches, source.element_spec)
         if isinstance(source, tf.distribute.DistributedIterator):
-            raise NotTapped("the step runs on several devices")
+            batches = next_batches(source, count)
+            return batches, distributed_arguments(source, self._strategy, batches)
         batches = next_batches(source, count)
         return batches, lambda: (iter(batches),)
 
     # ---- the variables
 
     def _known_variables(self) -> List[Any]:
-        return [tf_variable(variable) for variable in all_variables(self._model)]
+        """Of a variable with a copy on every replica, all copies: what they hold may differ."""
+        return [copy for variable in all_variables(self._model) for copy in local_values(tf_variable(variable))]
 
     def _find_states(self, batch: Any) -> VariableStates:
         """All variables that the step may change; tracing it for a kind of batch tells those that only it knows."""
@@ -166,5 +176,6 @@ def _kind_of(batch: Any) -> Hashable:
     """The same for batches that one trace of the step is for."""
     return tuple(
         (str(part.shape), part.dtype) if hasattr(part, "shape") and hasattr(part, "dtype") else type(part)
-        for part in tf.nest.flatten(batch)
+        for whole in tf.nest.flatten(batch)
+        for part in local_values(whole)
     )

@@ -94,6 +94,13 @@ def stop(outer: Optional["Recorder"] = None) -> None:
             tf.keras.layers.Layer.__call__, tf.GradientTape.gradient = _layer_call, _tape_gradient
 
 
+def optimizer_uses(gradients: List[Any], variables: List[Any]) -> None:
+    """Tells the recorder that is active in this thread what an optimizer is about to use."""
+    recorder = getattr(_active, "recorder", None)
+    if recorder is not None:
+        recorder.optimizer_uses(gradients, variables)
+
+
 class Recorder:
     """The tensors of one step of a model, as they come."""
 

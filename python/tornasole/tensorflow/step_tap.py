@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 import tensorflow as tf
 
 from tornasole.tensorflow.optimizer_wraps import told_of_updates
-from tornasole.tensorflow.step_recorder import Recorder, Tap, plain_call, recording
+from tornasole.tensorflow.step_recorder import Recorder, Tap, optimizer_uses, plain_call, recording
 
 _MISSING = object()
 
@@ -34,13 +34,16 @@ class TappedStep:
         self._model, self._kind, self._wants = model, kind, wants
         self._user_step = getattr(model, f"{kind}_step")
 
-    def run(self, data: Any) -> Tuple[Any, Dict[str, Any]]:
-        """(result of the step, the tensors by name)."""
-        recorder = Recorder(self._model)
-        # In the context of the caller, so that autograph does to the step what it would do without us.
+    def run_in_context(self) -> Callable[[Any], Tuple[Any, Dict[str, Any]]]:
+        """A function that runs the step, in whichever thread, with autograph doing to it what it does to the caller."""
         autograph = tf.__internal__.autograph
         step = autograph.tf_convert(self._user_step, autograph.control_status_ctx())
-        with recording(recorder), told_of_updates(self._model, recorder.optimizer_uses):
+        return plain_call(lambda data: self._run(step, data))
+
+    def _run(self, step: Callable, data: Any) -> Tuple[Any, Dict[str, Any]]:
+        """(result of the step, the tensors by name)."""
+        recorder = Recorder(self._model)
+        with recording(recorder):
             result = step(data)
         given = {}
         for tap, value in recorder.taps(*_x_and_y(data)):
@@ -50,14 +53,27 @@ class TappedStep:
         self.out_of_reach, self.call_order = recorder.out_of_reach, recorder.call_order
         return result, given
 
+    def told_of_updates(self) -> Any:
+        """The context in which to run the step: whoever records is told what the optimizer uses."""
+        return told_of_updates(self._model, optimizer_uses)
+
     @contextlib.contextmanager
-    def in_place(self):
-        """The model's step is this one, whose result is a dict of ``logs`` and ``taps``."""
+    def in_place(self, given: Dict[str, Any]):
+        """The model's step is this one; what it gives, on the first replica, is put into ``given``."""
         attributes, name = self._model.__dict__, f"{self._kind}_step"
         before = attributes.get(name, _MISSING)
-        attributes[name] = plain_call(lambda data: dict(zip(("logs", "taps"), self.run(data))))
+
+        def run_and_put(data):
+            result, taps = self.run_in_context()(data)
+            context = tf.distribute.get_replica_context()
+            if context is None or context.replica_id_in_sync_group == 0:
+                given.update(taps)
+            return result
+
+        attributes[name] = plain_call(run_and_put)
         try:
-            yield
+            with self.told_of_updates():
+                yield
         finally:
             if before is _MISSING:
                 attributes.pop(name, None)
@@ -74,18 +90,19 @@ class EagerTwin:
     def __init__(self, step: TappedStep, model: Any, kind: str):
         self.step, self._model, self._kind = step, model, kind
         self.failure: Optional[str] = None
+        self._given: Dict[str, Any] = {}  # by the last run; Keras 3 keeps the step that it made the function of
         self._function = self._make()
 
     def __call__(self, original: Callable, arguments: Tuple) -> Tuple[Any, Dict[str, Any]]:
-        with self.step.in_place():
-            result = self._function(*arguments)
-        return result["logs"], result["taps"]
+        self._given.clear()
+        with self.step.in_place(self._given):
+            return self._function(*arguments), dict(self._given)
 
     def _make(self) -> Callable:
         model, kind = self._model, self._kind
         before = {name: model.__dict__.get(name, _MISSING) for name in (f"{kind}_function", f"{kind}_tf_function")}
         try:
-            with self.step.in_place():
+            with self.step.in_place(self._given):
                 getattr(model, f"make_{kind}_function")(force=True)
                 return getattr(model, f"{kind}_function")
         finally:

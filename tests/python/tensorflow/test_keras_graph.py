@@ -25,7 +25,7 @@ def runs(tmp_path_factory):
     """What each training of the script left."""
     environment = {**os.environ, "TORNASOLE_STRICT": "1", "TORNASOLE_CLOSE_WAIT_S": "120"}
     command = [sys.executable, str(SCRIPT), str(tmp_path_factory.mktemp("runs"))]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr[-3000:]
     return json.loads(result.stdout.splitlines()[-1])
 
@@ -101,3 +101,32 @@ def test_tensors_of_the_graph_that_the_script_gives(runs):
     assert got["values"] == {"array": [0, 1, 2], "constant": [1, 2, 3], "variable": [4.0, 5.0]}
     assert got["uncaptured"] == ["random", "unfed"] and got["errors"] == []
     assert got["final"] == runs["none"]["final"]
+
+
+def test_replicas_are_captured_under_the_names_of_their_own_graphs(runs):
+    got = runs["replicas"]
+    assert got["workers"] == ["worker_0"] and got["errors"] == got["uncaptured"] == []
+    assert got["weights"] == WEIGHTS and got["biases"] == BIASES
+    assert [name.rpartition("Adam/")[2] for name in got["optimizer_variables"]] == HELD
+    modes, replicas = 3, 2
+    assert len(got["gradients"]) == 4 * replicas and len(got["outputs"]) == modes * replicas
+    assert len(got["layers"]) == 3 * modes * replicas
+    assert sum("/replica_1/" in name for name in got["layers"]) == 3 * modes
+    assert got["steps"] == {"TRAIN": [0, 2, 3], "EVAL": [0, 2], "PREDICT": [0, 2]}
+    assert got["left"] == [0] * len(got["left"]) and len(got["left"]) >= modes
+    assert got["final"] == runs["replicas alone"]["final"]
+
+
+def test_what_the_first_replica_is_fed_and_predicts(runs):
+    got = runs["ends of replicas"]
+    assert got["inputs"] == ["inputs"] and got["outputs"] == ["labels", "predictions"] and got["errors"] == []
+    numpy.testing.assert_allclose(got["values"]["inputs"], numpy.array(got["given"][0])[:2], rtol=1e-6)
+    assert numpy.ravel(got["values"]["labels"]).tolist() == got["given"][1][:2]
+    assert numpy.shape(got["values"]["predictions"]) == (2, 2)
+
+
+def test_calls_of_a_shared_layer_and_of_a_model_inside(runs):
+    got = runs["parts"]
+    assert got["errors"] == [] and got["final"] == runs["parts alone"]["final"]
+    assert sorted(name.partition("/outputs/")[0] for name in got["layers"]) == ["inner", "shared", "shared"]
+    assert len(got["outputs"]) == 1 and len(got["gradients"]) == 6

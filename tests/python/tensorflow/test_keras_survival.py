@@ -2,10 +2,7 @@
 
 import copy
 import json
-import os
 import pickle
-import subprocess
-import sys
 
 import keras_models
 import numpy
@@ -13,7 +10,6 @@ import pytest
 import tensorflow as tf
 from keras_models import batch, compiled
 
-import tornasole
 import tornasole.tensorflow as smd
 
 EVERY_STEP = smd.SaveConfig(save_interval=1)
@@ -110,36 +106,6 @@ def test_a_step_that_cannot_be_tapped_is_told_of(tmp_path, saved):
     model.fit(values, labels, batch_size=8, verbose=0, callbacks=[hook])
     hook.close()
     assert "last/outputs" in hook.report()["uncaptured"] and "loss" in saved()[0]
-
-
-DEVICES = """
-import sys
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-sys.path.insert(0, sys.argv[2])
-import keras_models
-import tornasole.tensorflow as smd
-with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    model = keras_models.compiled(keras_models.dense())
-hook = smd.KerasHook(sys.argv[1], include_collections=["weights", "optimizer_variables", "layers"], include_workers="all")
-values, labels = keras_models.batch(32)
-model.fit(values, labels, batch_size=8, verbose=0, callbacks=[hook])
-hook.close()
-report = hook.report()
-assert report["errors"] == [] and "first/outputs" in report["uncaptured"], report
-assert hook.worker == "worker_0"
-"""
-
-
-def test_replicas_share_a_worker_and_show_what_is_outside_the_step(tmp_path, saved):
-    package = os.path.dirname(os.path.dirname(os.path.abspath(tornasole.__file__)))
-    here = os.path.dirname(os.path.abspath(__file__))
-    command = [sys.executable, "-c", DEVICES, str(tmp_path / "run"), here]
-    environment = {**os.environ, "PYTHONPATH": package}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert {"loss", "accuracy", "first/weights/first/kernel:0"} <= saved()[0]
 
 
 def test_other_strategies_switch_the_hook_off(tmp_path, saved):

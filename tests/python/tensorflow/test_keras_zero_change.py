@@ -47,3 +47,46 @@ def test_the_standard_preset(tmp_path, saved):
 def test_keras_imported_by_itself(tmp_path, saved):
     run(tmp_path, "--out", "run", "--preset", "light", imports="keras")
     assert {"loss", "accuracy", "scalar/learning_rate/0"} <= saved()[0]
+
+
+SEVERAL = """
+import json, numpy, os, tensorflow as tf
+import tornasole.tensorflow as smd
+x = numpy.random.RandomState(0).randn(16, 4).astype("float32")
+y = (x[:, 0] > 0).astype("int32")
+loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+def fit():
+    model.compile("sgd", loss_of)
+    model.fit(x, y, batch_size=8, verbose=0)
+
+def loop():
+    optimizer = tf.keras.optimizers.SGD()
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, model(x, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+for number, train in enumerate([fit, loop, fit, loop]):
+    with open(os.environ["SMDEBUG_CONFIG_FILE_PATH"], "w") as file:
+        json.dump({"LocalPath": f"run-{number}", "CollectionConfigurations": [{"CollectionName": "gradients"}]}, file)
+    smd.del_hook()
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(2, name="scores")])
+    train()
+    smd.get_hook().close()
+"""
+
+
+def test_a_script_that_gives_up_its_hook_gets_another_at_its_next_training(tmp_path, saved):
+    script, settings = tmp_path / "train.py", tmp_path / "settings.json"
+    script.write_text(SEVERAL)
+    settings.write_text("{}")
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("TORNASOLE_", "SMDEBUG_"))}
+    path = os.pathsep.join([os.path.join(PACKAGE, "tornasole", "run", "startup"), PACKAGE])
+    clean.update({"PYTHONPATH": path, "TORNASOLE_CLOSE_WAIT_S": "120", "SMDEBUG_CONFIG_FILE_PATH": str(settings)})
+    command = [sys.executable, str(script)]
+    ran = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    for number in range(4):
+        assert "gradients/scores/kernelGrad" in saved(tmp_path / f"run-{number}")[0], number
