@@ -175,6 +175,7 @@ TEST(ClassImbalance, CountsLabelsOfClassifiers) {
 TEST(Confusion, LooksAtTheEndOfTheRun) {
   const auto run_with = [](std::uint32_t point, std::vector<std::int64_t> counts) {
     MadeRun run(60);
+    run.losses([](std::size_t) { return 1.0; });
     History& predictions = run.of_loss(Role::kPredictions, "cross_entropy", {});
     predictions.class_pairs = {{.point = point, .classes = 2, .counts = std::move(counts)}};
     return run;
@@ -186,6 +187,19 @@ TEST(Confusion, LooksAtTheEndOfTheRun) {
   MadeRun contest = run_with(50, {100, 0, 100, 0});
   contest.record.optimizers = 2;
   EXPECT_TRUE(ask(kCheckConfusion, contest).empty()) << "a judge that is fooled is what the other one is trained for";
+
+  MadeRun together = contest;
+  for (StepPoint& point : together.record.steps) point.optimizer_step *= 2;
+  EXPECT_EQ(ask(kCheckConfusion, together).size(), 1U) << "both step after each loss";
+  MadeRun several = together;
+  several.losses([](std::size_t) { return 1.0; });
+  EXPECT_TRUE(ask(kCheckConfusion, several).empty()) << "each has a loss of its own";
+  MadeRun stranger = together;
+  stranger.record.optimizers_of_others = 1;
+  EXPECT_TRUE(ask(kCheckConfusion, stranger).empty()) << "one trains another model";
+  MadeRun sparse = together;
+  for (StepPoint& point : sparse.record.steps) point.step.number *= 100;
+  EXPECT_TRUE(ask(kCheckConfusion, sparse).empty()) << "nobody knows what was between";
 }
 
 TEST(LossActivationMismatch, KnowsWhatALossDoesNotTake) {

@@ -60,7 +60,26 @@ def batches(data, size=32):
     return draw
 
 
+def train_in_two_parts(points, labels):
+    """A classifier whose body and head have an optimizer each."""
+    body, head = nn.Sequential(nn.Linear(16, 64), nn.ReLU()), nn.Linear(64, 5)
+    model, draw = nn.Sequential(body, head), batches((points, labels), 64)
+    chosen = [torch.optim.SGD(body.parameters(), 0.05, momentum=0.9), torch.optim.Adam(head.parameters(), 1e-3)]
+    for _ in range(200):
+        for optimizer in chosen:
+            optimizer.zero_grad()
+        x, y = draw()
+        functional.cross_entropy(model(x), y).backward()
+        for optimizer in chosen:
+            optimizer.step()
+
+
 # ---- healthy
+
+
+@training("a body and a head with an optimizer each")
+def _():
+    train_in_two_parts(*clouds(2000))
 
 
 @training("variational, a sum over all pixels")
@@ -234,6 +253,12 @@ def _():
 
 
 # ---- sick
+
+
+@training("labels of other samples, for a body and a head with an optimizer each", "LossNotDecreasing", "Plateau")
+def _():
+    points, labels = clouds(20000)
+    train_in_two_parts(points, labels[torch.randperm(20000)])
 
 
 @training("scores where logarithms are meant", "LossActivationMismatch")

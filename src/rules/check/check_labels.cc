@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "rules/check/detector.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -85,7 +86,7 @@ struct LabelCounts {
 LabelCounts counted_labels(const RunRecord& run) {
   if (const History* labels = class_labels(run)) return {labels, labels->label_counts};
   for (const History* labels : run.of_role(Role::kLabels)) {
-    if (run.optimizers > 1) break;
+    if (is_contest(run)) break;
     if (labels->role.loss_class.find("bce") == std::string::npos && !labels->role.loss_class.starts_with("binary"))
       continue;
     std::vector<std::int64_t> counts = binary_counts(run, *labels);
@@ -215,7 +216,7 @@ void look_at_pairs(const RunRecord& run, Judgement& judgement) {
     judgement.cannot("needs predictions and labels of a classifier (statistic classes, or their values)");
     return;
   }
-  if (run.optimizers > 1) {
+  if (is_contest(run)) {
     judgement.cannot("several optimizers: in a contest, one that tells right from wrong may well be fooled");
     return;
   }

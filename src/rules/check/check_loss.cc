@@ -89,9 +89,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   // Diverges: the end is far above the best, measured by how much was won, and above the start.
   const double rise = last - *lowest;
   const bool is_above_start = last > first + 3 * windows.noise;
-  // Several losses with optimizers of their own, as in adversarial training, need not fall, and rise in turn.
-  const bool is_contest = run.optimizers > 1;
-  if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (is_contest ? 2 : 0.2) * scale)) {
+  // In a contest losses need not fall, and rise in turn.
+  const bool may_rise = is_contest(run);
+  if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (may_rise ? 2 : 0.2) * scale)) {
     Verdict verdict = common;
     verdict.rule = "LossDivergence";
     verdict.severity = Severity::kError;
@@ -106,7 +106,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.add(std::move(verdict));
     return;
   }
-  if (is_contest) return;
+  if (may_rise) return;
   // A tree that splits at all lowers the loss of the data it was grown on: only what does nothing stands still.
   const double least_fall = run.is_boosting ? kLeastRoundsFall : kLeastFall;
   const double needed = std::max(4 * windows.noise, least_fall * scale);

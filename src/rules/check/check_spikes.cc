@@ -13,6 +13,7 @@
 
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -225,7 +226,7 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
     judgement.cannot("most calls of the model are no training: what it learns from may change as it learns");
     return;
   }
-  if (run.optimizers > 1 || does_rate_rise(run)) return;
+  if (is_contest(run) || does_rate_rise(run)) return;
   const double scale = std::fabs(median(windows.means));
   const double least = std::max(6 * windows.noise, 0.2 * scale);
   // Turning points: how often the loss went by `least` in one direction after it had gone so in the other.

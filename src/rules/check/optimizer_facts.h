@@ -13,5 +13,8 @@ Series learning_rates(const RunRecord& run);
 // What weight decay does to weights that it pulls to zero harder than the loss pulls elsewhere, as a sentence after a
 // blank; else empty.
 std::string decay_text(const RunRecord& run);
+// Whether optimizers may work against each other, as in adversarial training. Several that share the parameters of one
+// model, and all step after each loss, do not.
+bool is_contest(const RunRecord& run);
 
 }  // namespace tornasole::rules
