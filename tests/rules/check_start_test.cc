@@ -170,6 +170,16 @@ TEST(ClassImbalance, CountsLabelsOfClassifiers) {
   EXPECT_EQ(ask(kCheckClassImbalance, tokens).size(), 1U);
   tokens.record.layer_classes = {"embedding"};
   EXPECT_TRUE(ask(kCheckClassImbalance, tokens).empty()) << "words are as rare as they are";
+
+  const auto with_scores_of = [&](double units) {
+    MadeRun run = classifier(falling, {900, 10, 90});
+    run.of_loss(Role::kPredictions, "cross_entropy", {{Column::kL2, 7}, {Column::kUnits, 3}});
+    run.add("head_output_0", {.role = Role::kLayerOutput, .layer_class = "linear"},
+            {{Column::kL2, 7}, {Column::kUnits, units}});
+    return run;
+  };
+  EXPECT_EQ(ask(kCheckClassImbalance, with_scores_of(3)).size(), 1U) << "three scores a sample";
+  EXPECT_TRUE(ask(kCheckClassImbalance, with_scores_of(20)).empty()) << "three scores for each of 20 tokens a sample";
 }
 
 TEST(Confusion, LooksAtTheEndOfTheRun) {
