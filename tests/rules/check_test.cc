@@ -204,6 +204,32 @@ TEST(LossTrend, TellsAFallFromNoise) {
   }
 }
 
+TEST(LossTrend, OfAProgramThatCollectsItsDataIsNotAskedFor) {
+  struct Case {
+    const char* what;
+    std::size_t passes_a_loss;
+    std::int64_t passes_a_step;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"trains on each batch", 1, 1, 1},     {"plays ten times, then trains", 10, 10, 0},
+      {"saves every tenth loss", 10, 1, 1},  {"accumulates gradients", 1, 10, 1},
+      {"nobody counts its steps", 10, 0, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(400);
+    run.losses([](std::size_t i) { return 1 + static_cast<double>(i) / 20; });
+    History& loss = run.record.histories.back();
+    std::erase_if(loss.points, [&](std::uint32_t point) { return point % c.passes_a_loss != 0; });
+    for (std::size_t i = 0; i < loss.points.size(); ++i) loss.rows[i] = loss.rows[loss.points[i]];
+    loss.rows.resize(loss.points.size());
+    for (StepPoint& point : run.record.steps) {
+      point.optimizer_step = c.passes_a_step == 0 ? -1 : point.step.number / c.passes_a_step;
+    }
+    EXPECT_EQ(ask(kCheckLossTrend, run).size(), c.verdicts) << c.what;
+  }
+}
+
 TEST(Overfit, ValidationRisesWhileTrainingFalls) {
   for (const auto& [slope, is_overfit] : {std::pair(0.1, true), std::pair(0.012, true), std::pair(0.001, false),
                                           std::pair(-0.01, false), std::pair(0.0, false)}) {

@@ -134,6 +134,23 @@ def _():
     minimise(policy.parameters(), loss, rate=5e-3)
 
 
+@training("a policy that plays longer as it learns, and adds up its losses")
+def _():
+    policy = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 2))
+    optimizer = torch.optim.Adam(policy.parameters(), 1e-2)
+    for _ in range(80):
+        place, speed, chosen = 0.1 * torch.randn(1).item(), 0.0, []
+        while abs(place) < 1 and len(chosen) < 100:
+            choice = torch.distributions.Categorical(logits=policy(torch.tensor([[place, speed]])))
+            taken = choice.sample()
+            chosen.append(choice.log_prob(taken))
+            speed += 0.1 * (2 * taken.item() - 1) + 0.1 * place
+            place += 0.3 * speed
+        optimizer.zero_grad()
+        (-torch.cat(chosen) * torch.arange(len(chosen), 0, -1.0)).sum().backward()
+        optimizer.step()
+
+
 @training("likelihoods that grow beyond one")
 def _():
     points, answers = plane()

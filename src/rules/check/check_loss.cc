@@ -71,6 +71,10 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.cannot(fmt::format("needs the training loss at {} steps or more; there are {}", least, losses.size()));
     return;
   }
+  if (collects_its_data(run)) {
+    judgement.cannot(std::string(kCollectsItsData));
+    return;
+  }
   const WindowMeans windows = loss_windows(run, losses, kWindows, 4);
   if (windows.means.size() < 2 || !std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); }))
     return;
