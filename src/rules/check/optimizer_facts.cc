@@ -70,6 +70,12 @@ Series learning_rates(const RunRecord& run) {
   return rates;
 }
 
+double decay_of_a_step(const RunRecord& run) {
+  const Series rates = learning_rates(run);
+  const double rate = rates.empty() ? run.base_rate : *std::ranges::max_element(rates.values);
+  return std::isfinite(rate) ? rate * run.decay_by_rate : 0;
+}
+
 bool is_contest(const RunRecord& run) {
   if (run.optimizers < 2) return false;
   if (run.optimizers_of_others > 0 || run.training_losses().size() != 1) return true;

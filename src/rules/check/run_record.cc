@@ -222,7 +222,11 @@ void Recorder::note_model() {
     };
     if (const double decay = number("weight_decay", 0); decay > record_.weight_decay) {
       record_.weight_decay = decay;
-      record_.is_decay_decoupled = lower_case(optimizer.type).ends_with("adamw");
+      const std::string type = lower_case(optimizer.type);
+      record_.is_decay_decoupled = type.ends_with("adamw");
+      const double momentum = type == "sgd" ? number("momentum", 0) : 0;
+      const bool is_by_rate = record_.is_decay_decoupled || (type == "sgd" && momentum >= 0 && momentum < 1);
+      record_.decay_by_rate = is_by_rate ? decay / (1 - momentum) : 0;
       record_.base_rate = number("lr", record_.base_rate);
     }
     for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());

@@ -115,6 +115,9 @@ struct RunRecord {
   std::size_t optimizers_of_others = 0;  // those that have no parameter of the model
   double weight_decay = 0;               // the largest of all optimizers
   bool is_decay_decoupled = false;       // taken off the weights beside the gradient's step; else added to the gradient
+  // Share of the weights that decay takes off at a step, for each unit of the learning rate; 0 where it is not the same
+  // for all, as with adaptive optimizers that have it in the gradient.
+  double decay_by_rate = 0;
   double base_rate = std::numeric_limits<double>::quiet_NaN();  // learning rate as the optimizer was made with it
   bool units_last = false;          // a weight has its units along the last axis, as in Keras; else along the first
   bool is_boosting = false;         // trees; each loss is over a whole data set, so it has no noise of mini-batches
