@@ -170,11 +170,22 @@ TEST(ClassImbalance, CountsLabelsOfClassifiers) {
   EXPECT_EQ(ask(kCheckClassImbalance, tokens).size(), 1U);
   tokens.record.layer_classes = {"embedding"};
   EXPECT_TRUE(ask(kCheckClassImbalance, tokens).empty()) << "words are as rare as they are";
+
+  const auto with_scores_of = [&](double units) {
+    MadeRun run = classifier(falling, {900, 10, 90});
+    run.of_loss(Role::kPredictions, "cross_entropy", {{Column::kL2, 7}, {Column::kUnits, 3}});
+    run.add("head_output_0", {.role = Role::kLayerOutput, .layer_class = "linear"},
+            {{Column::kL2, 7}, {Column::kUnits, units}});
+    return run;
+  };
+  EXPECT_EQ(ask(kCheckClassImbalance, with_scores_of(3)).size(), 1U) << "three scores a sample";
+  EXPECT_TRUE(ask(kCheckClassImbalance, with_scores_of(20)).empty()) << "three scores for each of 20 tokens a sample";
 }
 
 TEST(Confusion, LooksAtTheEndOfTheRun) {
   const auto run_with = [](std::uint32_t point, std::vector<std::int64_t> counts) {
     MadeRun run(60);
+    run.losses([](std::size_t) { return 1.0; });
     History& predictions = run.of_loss(Role::kPredictions, "cross_entropy", {});
     predictions.class_pairs = {{.point = point, .classes = 2, .counts = std::move(counts)}};
     return run;
@@ -186,6 +197,19 @@ TEST(Confusion, LooksAtTheEndOfTheRun) {
   MadeRun contest = run_with(50, {100, 0, 100, 0});
   contest.record.optimizers = 2;
   EXPECT_TRUE(ask(kCheckConfusion, contest).empty()) << "a judge that is fooled is what the other one is trained for";
+
+  MadeRun together = contest;
+  for (StepPoint& point : together.record.steps) point.optimizer_step *= 2;
+  EXPECT_EQ(ask(kCheckConfusion, together).size(), 1U) << "both step after each loss";
+  MadeRun several = together;
+  several.losses([](std::size_t) { return 1.0; });
+  EXPECT_TRUE(ask(kCheckConfusion, several).empty()) << "each has a loss of its own";
+  MadeRun stranger = together;
+  stranger.record.optimizers_of_others = 1;
+  EXPECT_TRUE(ask(kCheckConfusion, stranger).empty()) << "one trains another model";
+  MadeRun sparse = together;
+  for (StepPoint& point : sparse.record.steps) point.step.number *= 100;
+  EXPECT_TRUE(ask(kCheckConfusion, sparse).empty()) << "nobody knows what was between";
 }
 
 TEST(LossActivationMismatch, KnowsWhatALossDoesNotTake) {

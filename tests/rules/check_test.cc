@@ -59,6 +59,35 @@ TEST(LearningRateSanity, JudgesStepsByWhatTheLossDoes) {
   EXPECT_FALSE(cannot.empty());
 }
 
+TEST(LearningRateSanity, NamesDecayThatTakesTheWeightsAway) {
+  struct Case {
+    const char* what;
+    double decay, end;  // of the weights' size, which begins at 1
+    double last_loss;
+    bool is_decay;
+  };
+  const Case cases[] = {
+      {"a quarter at every step, and nothing is learned", 5, 0.01, 2, true},
+      {"some at every step, and little is learned", 1, 0.1, 1.3, true},
+      {"some at every step, and much is learned", 1, 0.1, 0.2, false},
+      {"next to nothing", 1e-2, 0.9, 2, false},
+      {"weights that grow all the same", 5, 20, 2, false},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses([&](std::size_t i) { return 2 + (c.last_loss - 2) * static_cast<double>(i) / 99; });
+    run.add("w", {.role = Role::kWeight, .parameter = "w", .rank = 2}, [&](std::size_t i) {
+      const double size = 1 + (c.end - 1) * static_cast<double>(i) / 99;
+      return Columns{{Column::kUpdate, 0.05 * c.decay * size}, {Column::kBefore, size}, {Column::kGap, 1}};
+    });
+    run.record.weight_decay = run.record.decay_by_rate = c.decay;
+    run.record.base_rate = 0.05;
+    const std::vector<Verdict> verdicts = ask(kCheckLearningRate, run);
+    const bool is_decay = !verdicts.empty() && verdicts[0].message.starts_with("Weight decay");
+    EXPECT_EQ(is_decay, c.is_decay) << c.what;
+  }
+}
+
 TEST(SilentOptimizer, NeedsGradientsAndNoChangeAtAll) {
   struct Case {
     const char* what;
@@ -201,6 +230,32 @@ TEST(LossTrend, TellsAFallFromNoise) {
     run.losses([&](std::size_t i) { return c.loss(static_cast<double>(i)); });
     const std::vector<Verdict> verdicts = ask(kCheckLossTrend, run);
     EXPECT_EQ(verdicts.empty() ? "" : verdicts[0].rule, c.rule) << c.what;
+  }
+}
+
+TEST(LossTrend, OfAProgramThatCollectsItsDataIsNotAskedFor) {
+  struct Case {
+    const char* what;
+    std::size_t passes_a_loss;
+    std::int64_t passes_a_step;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"trains on each batch", 1, 1, 1},     {"plays ten times, then trains", 10, 10, 0},
+      {"saves every tenth loss", 10, 1, 1},  {"accumulates gradients", 1, 10, 1},
+      {"nobody counts its steps", 10, 0, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(400);
+    run.losses([](std::size_t i) { return 1 + static_cast<double>(i) / 20; });
+    History& loss = run.record.histories.back();
+    std::erase_if(loss.points, [&](std::uint32_t point) { return point % c.passes_a_loss != 0; });
+    for (std::size_t i = 0; i < loss.points.size(); ++i) loss.rows[i] = loss.rows[loss.points[i]];
+    loss.rows.resize(loss.points.size());
+    for (StepPoint& point : run.record.steps) {
+      point.optimizer_step = c.passes_a_step == 0 ? -1 : point.step.number / c.passes_a_step;
+    }
+    EXPECT_EQ(ask(kCheckLossTrend, run).size(), c.verdicts) << c.what;
   }
 }
 

@@ -416,7 +416,7 @@ def _():
     fit(model, images(1000), torch.optim.SGD(model.parameters(), 0.01), clip=1e-6)
 
 
-@training("weight decay that outweighs the loss", "Plateau", "LossNotDecreasing", "ConstantOutput")
+@training("weight decay that outweighs the loss", "LearningRateSanity")
 def _():
     model = Convolutions(normalised=False)
     fit(model, images(1000), torch.optim.SGD(model.parameters(), 0.1, weight_decay=1.0), steps=300)

@@ -60,7 +60,26 @@ def batches(data, size=32):
     return draw
 
 
+def train_in_two_parts(points, labels):
+    """A classifier whose body and head have an optimizer each."""
+    body, head = nn.Sequential(nn.Linear(16, 64), nn.ReLU()), nn.Linear(64, 5)
+    model, draw = nn.Sequential(body, head), batches((points, labels), 64)
+    chosen = [torch.optim.SGD(body.parameters(), 0.05, momentum=0.9), torch.optim.Adam(head.parameters(), 1e-3)]
+    for _ in range(200):
+        for optimizer in chosen:
+            optimizer.zero_grad()
+        x, y = draw()
+        functional.cross_entropy(model(x), y).backward()
+        for optimizer in chosen:
+            optimizer.step()
+
+
 # ---- healthy
+
+
+@training("a body and a head with an optimizer each")
+def _():
+    train_in_two_parts(*clouds(2000))
 
 
 @training("variational, a sum over all pixels")
@@ -113,6 +132,23 @@ def _():
         return -(choice.log_prob(taken) * (rewards - rewards.mean())).mean()
 
     minimise(policy.parameters(), loss, rate=5e-3)
+
+
+@training("a policy that plays longer as it learns, and adds up its losses")
+def _():
+    policy = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 2))
+    optimizer = torch.optim.Adam(policy.parameters(), 1e-2)
+    for _ in range(80):
+        place, speed, chosen = 0.1 * torch.randn(1).item(), 0.0, []
+        while abs(place) < 1 and len(chosen) < 100:
+            choice = torch.distributions.Categorical(logits=policy(torch.tensor([[place, speed]])))
+            taken = choice.sample()
+            chosen.append(choice.log_prob(taken))
+            speed += 0.1 * (2 * taken.item() - 1) + 0.1 * place
+            place += 0.3 * speed
+        optimizer.zero_grad()
+        (-torch.cat(chosen) * torch.arange(len(chosen), 0, -1.0)).sum().backward()
+        optimizer.step()
 
 
 @training("likelihoods that grow beyond one")
@@ -234,6 +270,12 @@ def _():
 
 
 # ---- sick
+
+
+@training("labels of other samples, for a body and a head with an optimizer each", "LossNotDecreasing", "Plateau")
+def _():
+    points, labels = clouds(20000)
+    train_in_two_parts(points, labels[torch.randperm(20000)])
 
 
 @training("scores where logarithms are meant", "LossActivationMismatch")

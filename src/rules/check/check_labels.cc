@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "rules/check/detector.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -29,6 +30,30 @@ const History* class_labels(const RunRecord& run) {
   return nullptr;
 }
 
+// What a loss is given, where a layer with weights computed it: scores of classes. Nothing for others: contrastive
+// losses compare samples with each other, and the right answer may always be the first.
+struct LayerScores {
+  bool is_rearranged = false;  // between the layer and the loss: other units
+};
+std::optional<LayerScores> layer_scores(const RunRecord& run, const std::string& loss_class) {
+  for (const History* predictions : run.of_role(Role::kPredictions)) {
+    if (predictions->role.loss_class != loss_class || predictions->size() == 0) continue;
+    for (const History* output : run.of_role(Role::kLayerOutput)) {
+      const std::string& type = output->role.layer_class;
+      const bool has_weights = type.find("linear") != std::string::npos || type.find("dense") != std::string::npos;
+      if (!has_weights) continue;
+      const auto at = std::ranges::lower_bound(output->points, predictions->points.front());
+      if (at == output->points.end() || *at != predictions->points.front()) continue;
+      const auto row = static_cast<std::size_t>(at - output->points.begin());
+      if (output->at(Column::kL2, row) != predictions->at(Column::kL2, 0)) continue;
+      const double before = output->at(Column::kUnits, row);
+      const double after = predictions->at(Column::kUnits, 0);
+      return LayerScores{.is_rearranged = std::isfinite(before) && std::isfinite(after) && before != after};
+    }
+  }
+  return std::nullopt;
+}
+
 // Whether labels are of samples: tokens and pixels have several for each sample, and are as rare as they are.
 bool is_one_per_sample(const RunRecord& run, const History& labels) {
   for (const History* input : run.of_role(Role::kModelInput)) {
@@ -40,7 +65,10 @@ bool is_one_per_sample(const RunRecord& run, const History& labels) {
       if (samples > 1 && count > 1.5 * samples) return false;
     }
   }
-  return true;
+  // Tells it, too, where a model takes its input by name, which is not saved: scores of tokens lie in another shape
+  // before a loss, one token to a row, than as a layer computes them.
+  const std::optional<LayerScores> scores = layer_scores(run, labels.role.loss_class);
+  return !scores || !scores->is_rearranged;
 }
 
 bool reads_tokens(const RunRecord& run) {
@@ -85,7 +113,7 @@ struct LabelCounts {
 LabelCounts counted_labels(const RunRecord& run) {
   if (const History* labels = class_labels(run)) return {labels, labels->label_counts};
   for (const History* labels : run.of_role(Role::kLabels)) {
-    if (run.optimizers > 1) break;
+    if (is_contest(run)) break;
     if (labels->role.loss_class.find("bce") == std::string::npos && !labels->role.loss_class.starts_with("binary"))
       continue;
     std::vector<std::int64_t> counts = binary_counts(run, *labels);
@@ -122,24 +150,6 @@ LabelOrder order_of(const RunRecord& run, const History& labels) {
   return order;
 }
 
-// Whether what a loss is given is what a layer with weights gives: scores of classes. Contrastive losses compare
-// samples with each other, and the right answer may always be the first.
-bool are_layer_scores(const RunRecord& run, const std::string& loss_class) {
-  for (const History* predictions : run.of_role(Role::kPredictions)) {
-    if (predictions->role.loss_class != loss_class || predictions->size() == 0) continue;
-    for (const History* output : run.of_role(Role::kLayerOutput)) {
-      const std::string& type = output->role.layer_class;
-      const bool has_weights = type.find("linear") != std::string::npos || type.find("dense") != std::string::npos;
-      if (!has_weights) continue;
-      const auto at = std::ranges::lower_bound(output->points, predictions->points.front());
-      if (at == output->points.end() || *at != predictions->points.front()) continue;
-      const auto row = static_cast<std::size_t>(at - output->points.begin());
-      if (output->at(Column::kL2, row) == predictions->at(Column::kL2, 0)) return true;
-    }
-  }
-  return false;
-}
-
 // Batches that hold one class each: the data is sorted, or there is one class only. Shuffled batches hold next to all
 // the variance there is.
 bool look_at_order(const RunRecord& run, Judgement& judgement) {
@@ -152,7 +162,7 @@ bool look_at_order(const RunRecord& run, Judgement& judgement) {
     const bool is_one = order.total == 0;
     const bool is_sorted = order.between > kMostBetween * order.total;
     if (!is_one && !is_sorted) continue;
-    if (is_one && !are_layer_scores(run, labels->role.loss_class)) continue;
+    if (is_one && !layer_scores(run, labels->role.loss_class)) continue;
     judgement.add(
         {.severity = Severity::kWarning,
          .first_step = run.steps[labels->points.front()].global_step,
@@ -215,7 +225,7 @@ void look_at_pairs(const RunRecord& run, Judgement& judgement) {
     judgement.cannot("needs predictions and labels of a classifier (statistic classes, or their values)");
     return;
   }
-  if (run.optimizers > 1) {
+  if (is_contest(run)) {
     judgement.cannot("several optimizers: in a contest, one that tells right from wrong may well be fooled");
     return;
   }

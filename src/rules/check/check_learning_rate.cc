@@ -27,29 +27,32 @@ constexpr double kShortJourney = 0.001;
 constexpr std::size_t kLeastLosses = 20;
 
 struct Steps {
-  Series median;  // over tensors, of the relative change by one optimizer step
+  Series median;                   // over tensors, of the relative change by one optimizer step
+  std::vector<double> sizes = {};  // likewise, of the size relative to the first one
   std::vector<std::string> tensors = {};
 };
 
 Steps relative_steps(const RunRecord& run) {
-  std::map<std::uint32_t, std::vector<double>> by_point;
+  std::map<std::uint32_t, std::vector<double>> by_point, sizes;
   Steps steps;
   for (const History* weight : run.of_role(Role::kWeight)) {
     if (!weight->role.requires_grad) continue;
-    bool is_used = false;
+    double first = 0;
     for (std::size_t i = 0; i < weight->size(); ++i) {
       const double before = weight->at(Column::kBefore, i);
       const double update = weight->at(Column::kUpdate, i);
       if (!(before > 0) || !std::isfinite(update)) continue;  // zero by construction, or unknown
       by_point[weight->points[i]].push_back(update / before / std::max(1.0, weight->at(Column::kGap, i)));
-      is_used = true;
+      if (first == 0) first = before;
+      sizes[weight->points[i]].push_back(before / first);
     }
-    if (is_used) steps.tensors.push_back(weight->name);
+    if (first > 0) steps.tensors.push_back(weight->name);
   }
   for (auto& [point, ratios] : by_point) {
     steps.median.steps.push_back(run.steps[point].global_step);
     steps.median.optimizer_steps.push_back(run.steps[point].optimizer_step);
     steps.median.values.push_back(median(std::move(ratios)));
+    steps.sizes.push_back(median(std::move(sizes[point])));
   }
   return steps;
 }
@@ -144,6 +147,32 @@ bool look_at_schedule(const RunRecord& run, Judgement& judgement) {
   return true;
 }
 
+// Decay that takes off what a hundred steps have learned before the next hundred. It is to blame only where no step
+// goes further than decay alone does: weights that a high rate threw far away decay as well.
+bool look_at_decay(const RunRecord& run, const Steps& steps, bool is_lost, Judgement& judgement) {
+  constexpr double kForgets = 0.01;
+  constexpr double kGrown = 1.5;
+  constexpr double kHalf = 0.5;  // of the first loss
+  const double off = decay_of_a_step(run);
+  const bool is_shrinking = steps.sizes.back() < 1 && *std::ranges::max_element(steps.sizes) < kGrown;
+  if (!(off > kForgets) || !is_shrinking || !(is_lost || loss_left(run).value_or(0) > kHalf)) return false;
+  judgement.add({.severity = is_lost ? Severity::kError : Severity::kWarning,
+                 .first_step = steps.median.steps.front(),
+                 .last_step = steps.median.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = steps.tensors,
+                 .value = off,
+                 .threshold = kForgets,
+                 .message = fmt::format("Weight decay ({:g}) takes {:.2g} of the weights off at every step, and the "
+                                        "loss {}: it is too strong.",
+                                        run.weight_decay, off, is_lost ? "is no better at the end" : "falls by little"),
+                 .causes = {"weight decay that outweighs the loss"},
+                 .advice = {"divide weight decay by 10 until the loss falls",
+                            "decay times learning rate should be far below 0.001"},
+                 .evidence = evidence_of("relative change of the weights by a step", steps.median)});
+  return true;
+}
+
 void look(const RunRecord& run, Judgement& judgement) {
   if (run.is_boosting) return look_at_shrinkage(run, judgement);
   const Steps steps = relative_steps(run);
@@ -160,6 +189,7 @@ void look(const RunRecord& run, Judgement& judgement) {
   // every step is large, one that learns the little that such weights can.
   const bool is_wild = is_ruinous && high == ratios.size();
   const bool is_lost = (is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run));
+  if (look_at_decay(run, steps, is_lost, judgement)) return;
   if (is_lost || (is_wild && loss_left(run).value_or(0) > kMuch)) {
     const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
     judgement.add(

@@ -71,6 +71,10 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.cannot(fmt::format("needs the training loss at {} steps or more; there are {}", least, losses.size()));
     return;
   }
+  if (collects_its_data(run)) {
+    judgement.cannot(std::string(kCollectsItsData));
+    return;
+  }
   const WindowMeans windows = loss_windows(run, losses, kWindows, 4);
   if (windows.means.size() < 2 || !std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); }))
     return;
@@ -89,9 +93,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   // Diverges: the end is far above the best, measured by how much was won, and above the start.
   const double rise = last - *lowest;
   const bool is_above_start = last > first + 3 * windows.noise;
-  // Several losses with optimizers of their own, as in adversarial training, need not fall, and rise in turn.
-  const bool is_contest = run.optimizers > 1;
-  if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (is_contest ? 2 : 0.2) * scale)) {
+  // In a contest losses need not fall, and rise in turn.
+  const bool may_rise = is_contest(run);
+  if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (may_rise ? 2 : 0.2) * scale)) {
     Verdict verdict = common;
     verdict.rule = "LossDivergence";
     verdict.severity = Severity::kError;
@@ -106,7 +110,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.add(std::move(verdict));
     return;
   }
-  if (is_contest) return;
+  if (may_rise) return;
   // A tree that splits at all lowers the loss of the data it was grown on: only what does nothing stands still.
   const double least_fall = run.is_boosting ? kLeastRoundsFall : kLeastFall;
   const double needed = std::max(4 * windows.noise, least_fall * scale);

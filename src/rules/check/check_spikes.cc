@@ -12,7 +12,9 @@
 #include <optional>
 
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -212,7 +214,6 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
   constexpr std::size_t kLeastLosses = 60;
   constexpr std::size_t kWindows = 25;
   constexpr std::size_t kLeastTurns = 4;
-  constexpr std::size_t kMostPasses = 3;  // for each that trains; programs that collect their own data make more
   const Series losses = run.losses(run.training_mode());
   const WindowMeans windows = window_means(losses.values, kWindows, 3);
   if (losses.size() < kLeastLosses || windows.means.size() < 2) {
@@ -221,11 +222,11 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
     return;
   }
   if (!std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); })) return;
-  if (run.steps.size() > kMostPasses * losses.size()) {
-    judgement.cannot("most calls of the model are no training: what it learns from may change as it learns");
+  if (collects_its_data(run)) {
+    judgement.cannot(std::string(kCollectsItsData));
     return;
   }
-  if (run.optimizers > 1 || does_rate_rise(run)) return;
+  if (is_contest(run) || does_rate_rise(run)) return;
   const double scale = std::fabs(median(windows.means));
   const double least = std::max(6 * windows.noise, 0.2 * scale);
   // Turning points: how often the loss went by `least` in one direction after it had gone so in the other.

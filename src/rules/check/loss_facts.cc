@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 
 #include "rules/check/number_windows.h"
@@ -165,6 +166,17 @@ bool stays_at_guess(const RunRecord& run) {
   const bool is_falling = fall > std::max(8 * noise, kFalls * std::fabs(level));
   const double limit = (1 - kNear + guess_doubt(run)) * *trivial;
   return level - 4 * noise > limit && last_quarter > limit && !is_falling;
+}
+
+bool collects_its_data(const RunRecord& run) {
+  constexpr std::int64_t kMostPasses = 3;  // for each that trains
+  std::set<std::uint32_t> with_loss;       // in evaluations, too: those are no play
+  for (const History* loss : run.of_role(Role::kLoss)) with_loss.insert(loss->points.begin(), loss->points.end());
+  if (std::ssize(run.steps) <= kMostPasses * std::ssize(with_loss)) return false;
+  // Losses may be saved more rarely than others: counted optimizer steps tell it better.
+  std::int64_t taken = -1;
+  for (const StepPoint& point : run.steps) taken = std::max(taken, point.optimizer_step);
+  return taken < 0 || run.steps.back().global_step + 1 > kMostPasses * taken;
 }
 
 std::optional<double> trivial_loss(const RunRecord& run) {

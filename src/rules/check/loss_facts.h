@@ -25,6 +25,11 @@ bool is_learned(const RunRecord& run);
 // Whether the second half of the run lies where a constant answer would, or above, and does not go on falling. The mean
 // of many losses is known better than any of them, so that this can be told of noisy losses, too.
 bool stays_at_guess(const RunRecord& run);
+// Whether the model is called far more often than it is trained: by a program that plays, say, and learns from what
+// came of it. What it learns from changes as it learns, and its loss need not fall.
+bool collects_its_data(const RunRecord& run);
+inline constexpr std::string_view kCollectsItsData =
+    "most calls of the model are no training: what it learns from may change as it learns";
 // What the best constant prediction would cost: the entropy of the labels, their variance. Nothing where the loss is
 // another one, or the labels were not saved.
 std::optional<double> trivial_loss(const RunRecord& run);

@@ -70,6 +70,29 @@ Series learning_rates(const RunRecord& run) {
   return rates;
 }
 
+double decay_of_a_step(const RunRecord& run) {
+  const Series rates = learning_rates(run);
+  const double rate = rates.empty() ? run.base_rate : *std::ranges::max_element(rates.values);
+  return std::isfinite(rate) ? rate * run.decay_by_rate : 0;
+}
+
+bool is_contest(const RunRecord& run) {
+  if (run.optimizers < 2) return false;
+  if (run.optimizers_of_others > 0 || run.training_losses().size() != 1) return true;
+  const auto together = static_cast<std::int64_t>(run.optimizers);
+  bool have_stepped = false;
+  const StepPoint* last = nullptr;
+  for (const StepPoint& point : run.steps) {
+    if (point.step.mode != run.training_mode()) continue;
+    const bool is_next = last != nullptr && point.step.number == last->step.number + 1;
+    const std::int64_t taken = is_next ? point.optimizer_step - last->optimizer_step : 0;
+    if (point.optimizer_step < 0 || taken % together != 0) return true;
+    have_stepped |= taken != 0;
+    last = &point;
+  }
+  return !have_stepped;
+}
+
 std::string decay_text(const RunRecord& run) {
   constexpr double kOutweighs = 3;
   const double pull = decay_pull(run);

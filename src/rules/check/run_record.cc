@@ -212,14 +212,21 @@ void Recorder::note_model() {
   record_.layer_classes.clear();
   for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
   record_.optimizers = model->optimizers.size();
+  record_.optimizers_of_others = 0;
   for (const auto& optimizer : model->optimizers) {
+    record_.optimizers_of_others +=
+        std::ranges::all_of(optimizer.groups, [](const auto& group) { return group.empty(); });
     const auto number = [&](const char* name, double otherwise) {
       const auto found = optimizer.hyperparameters.find(name);
       return found == optimizer.hyperparameters.end() ? otherwise : found->second;
     };
     if (const double decay = number("weight_decay", 0); decay > record_.weight_decay) {
       record_.weight_decay = decay;
-      record_.is_decay_decoupled = lower_case(optimizer.type).ends_with("adamw");
+      const std::string type = lower_case(optimizer.type);
+      record_.is_decay_decoupled = type.ends_with("adamw");
+      const double momentum = type == "sgd" ? number("momentum", 0) : 0;
+      const bool is_by_rate = record_.is_decay_decoupled || (type == "sgd" && momentum >= 0 && momentum < 1);
+      record_.decay_by_rate = is_by_rate ? decay / (1 - momentum) : 0;
       record_.base_rate = number("lr", record_.base_rate);
     }
     for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());
@@ -440,10 +447,15 @@ Series RunRecord::losses(Mode mode, Role role) const {
   return series;
 }
 
-std::string RunRecord::loss_class() const {
+std::vector<const History*> RunRecord::training_losses() const {
   std::vector<const History*> losses = of_role(Role::kLoss);
   // Keras tells the loss of an evaluation again, at the end of an epoch.
   std::erase_if(losses, [](const History* loss) { return loss->name.starts_with("val_"); });
+  return losses;
+}
+
+std::string RunRecord::loss_class() const {
+  const std::vector<const History*> losses = training_losses();
   return losses.size() == 1 ? losses.front()->role.loss_class : std::string();
 }
 

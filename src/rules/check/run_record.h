@@ -112,8 +112,12 @@ struct RunRecord {
   std::vector<StepFacts> facts = {};            // one per step
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
   std::size_t optimizers = 0;
-  double weight_decay = 0;          // the largest of all optimizers
-  bool is_decay_decoupled = false;  // taken off the weights beside the gradient's step; else added to the gradient
+  std::size_t optimizers_of_others = 0;  // those that have no parameter of the model
+  double weight_decay = 0;               // the largest of all optimizers
+  bool is_decay_decoupled = false;       // taken off the weights beside the gradient's step; else added to the gradient
+  // Share of the weights that decay takes off at a step, for each unit of the learning rate; 0 where it is not the same
+  // for all, as with adaptive optimizers that have it in the gradient.
+  double decay_by_rate = 0;
   double base_rate = std::numeric_limits<double>::quiet_NaN();  // learning rate as the optimizer was made with it
   bool units_last = false;          // a weight has its units along the last axis, as in Keras; else along the first
   bool is_boosting = false;         // trees; each loss is over a whole data set, so it has no noise of mini-batches
@@ -129,6 +133,8 @@ struct RunRecord {
   // The loss, one number per step of a mode: the mean over the tensors that are losses. Tensors of several elements
   // count with their mean. Boosting that never evaluates its training data is known by its other data.
   Series losses(Mode mode, Role role = Role::kLoss) const;
+  // The tensors of that role that are about training.
+  std::vector<const History*> training_losses() const;
   // The class of the one loss that trains, in lower case; empty if there are several or it is not known.
   std::string loss_class() const;
   // The mode that trains: TRAIN where there is any, else the one without a name.
