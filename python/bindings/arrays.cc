@@ -317,30 +317,38 @@ bool BorrowedArray::take_dlpack(nb::handle array) {
 
 namespace {
 
-// The type NumPy gets, and the name of the type of ml_dtypes that it is viewed as.
-std::pair<nb::dlpack::dtype, const char*> numpy_dtype(DType dtype) {
+// The type NumPy gets, and what the array is then viewed as, if anything: a type of NumPy, or of ml_dtypes if that is
+// there.
+struct NumpyType {
+  nb::dlpack::dtype dtype;
+  const char* view = nullptr;
+  bool is_of_ml_dtypes = false;
+};
+
+NumpyType numpy_type(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(dtype_size(dtype) * 8);
   switch (dtype) {
     case DType::kInt8:
     case DType::kInt16:
-    case DType::kInt32:
-    case DType::kInt64: return {{0, bits, 1}, nullptr};
+    case DType::kInt32: return {{0, bits, 1}};
+    // What comes in is C's long long: equal to int64, but another type, and printed as such.
+    case DType::kInt64: return {{0, bits, 1}, "int64"};
     case DType::kUint8:
     case DType::kUint16:
-    case DType::kUint32:
-    case DType::kUint64: return {{1, bits, 1}, nullptr};
+    case DType::kUint32: return {{1, bits, 1}};
+    case DType::kUint64: return {{1, bits, 1}, "uint64"};
     case DType::kFloat16:
     case DType::kFloat32:
-    case DType::kFloat64: return {{2, bits, 1}, nullptr};
+    case DType::kFloat64: return {{2, bits, 1}};
     case DType::kComplex64:
-    case DType::kComplex128: return {{5, bits, 1}, nullptr};
-    case DType::kBool: return {{6, bits, 1}, nullptr};
-    case DType::kBfloat16: return {{1, bits, 1}, "bfloat16"};
-    case DType::kFloat8E5m2: return {{1, bits, 1}, "float8_e5m2"};
-    case DType::kFloat8E4m3fn: return {{1, bits, 1}, "float8_e4m3fn"};
+    case DType::kComplex128: return {{5, bits, 1}};
+    case DType::kBool: return {{6, bits, 1}};
+    case DType::kBfloat16: return {{1, bits, 1}, "bfloat16", true};
+    case DType::kFloat8E5m2: return {{1, bits, 1}, "float8_e5m2", true};
+    case DType::kFloat8E4m3fn: return {{1, bits, 1}, "float8_e4m3fn", true};
     case DType::kString: break;
   }
-  return {{1, 8, 1}, nullptr};
+  return {{1, 8, 1}};
 }
 
 nb::object texts_to_numpy(const Tensor& tensor) {
@@ -358,19 +366,20 @@ nb::object to_numpy(Tensor tensor) {
   if (tensor.dtype() == DType::kString) return texts_to_numpy(tensor);
   auto* owned = new Tensor(std::move(tensor));
   const nb::capsule owner(owned, [](void* pointer) noexcept { delete static_cast<Tensor*>(pointer); });
-  const auto [dtype, ml_name] = numpy_dtype(owned->dtype());
+  const NumpyType type = numpy_type(owned->dtype());
   std::vector<std::size_t> shape;
   for (const std::int64_t extent : owned->shape().dims()) shape.push_back(static_cast<std::size_t>(extent));
   // Nobody else sees these bytes: the array may be written to.
   void* data = const_cast<char*>(owned->bytes().data());
-  nb::object array = nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dtype));
-  if (ml_name == nullptr) return array;
+  nb::object array = nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, type.dtype));
+  if (type.view == nullptr) return array;
+  if (!type.is_of_ml_dtypes) return array.attr("view")(type.view);
   PyObject* module = PyImport_ImportModule("ml_dtypes");
   if (module == nullptr) {
     PyErr_Clear();
     return array;
   }
-  return array.attr("view")(nb::steal(module).attr(ml_name));
+  return array.attr("view")(nb::steal(module).attr(type.view));
 }
 
 }  // namespace tornasole::python

@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/errors.h"
+#include "base/json_number.h"
 #include "base/utf8.h"
 
 namespace tornasole {
@@ -47,15 +52,67 @@ class CountingIterator {
   const char* at_;
 };
 
+// A number that the library cannot read: its place in the text, and what it is.
+struct NonFinite {
+  const char* at;
+  double value;
+};
+
+bool is_too_large(std::string_view number) {
+  double value = 0;
+  if (std::from_chars(number.data(), number.data() + number.size(), value).ec != std::errc::result_out_of_range) {
+    return false;
+  }
+  return std::isinf(std::strtod(std::string(number).c_str(), nullptr));  // else it is too small
+}
+
+// Writes a zero over every number outside of strings that the library cannot read, blanks behind it, so that places in
+// the text stay what they are.
+std::vector<NonFinite> take_non_finite(std::string* text) {
+  std::vector<NonFinite> taken;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text->size(); ++i) {
+    const char c = (*text)[i];
+    if (in_string && c == '\\') ++i;
+    if (c == '"') in_string = !in_string;
+    if (in_string || (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-')) continue;
+    const std::size_t end = std::min(text->find_first_of(" \t\r\n,]}:\"", i), text->size());
+    const std::string_view token = std::string_view(*text).substr(i, end - i);
+    double value = 0;
+    if (token == "NaN") {
+      value = std::numeric_limits<double>::quiet_NaN();
+    } else if (token == "Infinity" || token == "-Infinity") {
+      value = token.starts_with('-') ? -HUGE_VAL : HUGE_VAL;
+    } else if (!is_json_number(token) || !is_too_large(token)) {
+      i = end - 1;
+      continue;
+    } else {
+      value = token.starts_with('-') ? -HUGE_VAL : HUGE_VAL;
+    }
+    taken.push_back({text->data() + i, value});
+    text->replace(i, end - i, end - i, ' ');
+    (*text)[i] = '0';
+    i = end - 1;
+  }
+  return taken;
+}
+
 // Builds a Json from the parser's events. The depth is counted here: the parser itself does not recurse.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Builder(const Cursor& cursor, int max_depth) : cursor_(cursor), max_depth_(max_depth) {}
+  Builder(const Cursor& cursor, int max_depth, std::span<const NonFinite> non_finite)
+      : cursor_(cursor), max_depth_(max_depth), non_finite_(non_finite) {}
 
   bool null() override { return add(Json(std::monostate{}, cursor_.line)); }
   bool boolean(bool value) override { return add(Json(value, cursor_.line)); }
   bool number_integer(number_integer_t value) override { return add(Json(std::int64_t{value}, number_line())); }
   bool number_unsigned(number_unsigned_t value) override {
+    // Numbers come in the order of the text, and the cursor is behind the one that is reported.
+    if (!non_finite_.empty() && non_finite_.front().at < cursor_.at) {
+      const double real = non_finite_.front().value;
+      non_finite_ = non_finite_.subspan(1);
+      return add(Json(real, number_line()));
+    }
     if (value <= static_cast<number_unsigned_t>(INT64_MAX)) return number_integer(static_cast<number_integer_t>(value));
     return add(Json(static_cast<double>(value), number_line()));
   }
@@ -111,6 +168,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
   const Cursor& cursor_;
   int max_depth_;
+  std::span<const NonFinite> non_finite_;  // those still to come
   std::vector<Json> open_;
   std::vector<std::string> keys_;
   Json root_;
@@ -170,8 +228,15 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     return corrupt_error("not JSON: a zero byte at offset {}", zero);
   }
+  std::string finite;
+  std::vector<NonFinite> non_finite;
+  if (limits.allow_non_finite) {
+    finite = text;
+    non_finite = take_non_finite(&finite);
+    text = finite;
+  }
   Cursor cursor{.at = text.data()};
-  Builder builder(cursor, limits.max_depth);
+  Builder builder(cursor, limits.max_depth, non_finite);
   const CountingIterator begin(&cursor, text.data());
   const CountingIterator end(&cursor, text.data() + text.size());
   if (!nlohmann::json::sax_parse(begin, end, &builder)) {

@@ -58,6 +58,9 @@ struct Json::Member {
 struct JsonLimits {
   std::size_t max_bytes = std::size_t{64} << 20;
   int max_depth = 64;
+  // For files that Python may have written: NaN, Infinity and -Infinity are numbers, and one too large for a double is
+  // an infinity. Otherwise all of these are errors.
+  bool allow_non_finite = false;
 };
 
 // Errors are kCorrupt and say line and column. Text that is not UTF-8 is an error.

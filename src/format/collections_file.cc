@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <iterator>
 #include <unordered_map>
 
@@ -144,9 +142,11 @@ Result<ReductionSpec> read_reductions(const Json& json) {
 Result<StoredSchedule> read_schedule(const Json& json) {
   TORNASOLE_TRY(const JsonFields fields, JsonFields::of(json, "the schedule of a mode"));
   StoredSchedule schedule;
-  TORNASOLE_CHECK(fields.read("save_interval", &schedule.save_interval, {}));
-  TORNASOLE_CHECK(fields.read("start_step", &schedule.start_step, {}));
-  TORNASOLE_CHECK(fields.read("end_step", &schedule.end_step));
+  TORNASOLE_CHECK(fields.read_converted("save_interval", &schedule.save_interval, {}));
+  TORNASOLE_CHECK(fields.read_converted("start_step", &schedule.start_step, {}));
+  if (fields.present("end_step") != nullptr) {
+    TORNASOLE_CHECK(fields.read_converted("end_step", &schedule.end_step.emplace(), {}));
+  }
   TORNASOLE_CHECK(fields.read("save_steps", &schedule.save_steps));
   TORNASOLE_CHECK(fields.read("when_nan", &schedule.when_nan));
   return schedule;
@@ -169,8 +169,9 @@ Result<std::array<std::optional<StoredSchedule>, 4>> read_schedules(const Json& 
   return schedules;
 }
 
-Result<StoredCollection> read_collection(const Json& json) {
-  TORNASOLE_TRY(const JsonFields fields, JsonFields::of(json, "a collection"));
+Result<StoredCollection> read_collection(std::string_view key, const Json& json) {
+  const std::string what = fmt::format("the collection \"{}\"", printable(key.substr(0, 80)));
+  TORNASOLE_TRY(const JsonFields fields, JsonFields::of(json, what));
   StoredCollection collection;
   TORNASOLE_CHECK(fields.require({"name"}));
   TORNASOLE_CHECK(fields.read("name", &collection.name));
@@ -187,37 +188,22 @@ Result<StoredCollection> read_collection(const Json& json) {
   return collection;
 }
 
+// The key is not the name: that stands inside. Of a repeated key and of a repeated name the last one counts, the name
+// in the place of the first.
 Status read_collections(const Json& json, CollectionsFile* file) {
   TORNASOLE_CHECK(JsonFields::of(json, "\"collections\""));
-  std::unordered_map<std::string_view, std::size_t> places;
+  std::unordered_map<std::string_view, const Json*> last_of_key;
+  for (const auto& [key, value] : *json.as_object()) last_of_key[key] = &value;
+  std::unordered_map<std::string, std::size_t> places;
   for (const auto& [key, value] : *json.as_object()) {
-    TORNASOLE_TRY(StoredCollection collection, read_collection(value));
-    // Of a repeated key the last value counts, in the place of the first.
-    const auto [place, is_new] = places.try_emplace(key, file->collections.size());
+    if (last_of_key[key] != &value) continue;
+    TORNASOLE_TRY(StoredCollection collection, read_collection(key, value));
+    const auto [place, is_new] = places.try_emplace(collection.name, file->collections.size());
     if (is_new) {
       file->collections.push_back(std::move(collection));
     } else {
       file->collections[place->second] = std::move(collection);
     }
-  }
-  return {};
-}
-
-Status read_worker_count(const JsonFields& meta, std::int64_t* workers) {
-  constexpr JsonFields::Bounds kBounds{.lowest = 1, .highest = kMaxWorkers};
-  const Json* found = meta.find("num_workers");
-  const std::string* text = found == nullptr ? nullptr : found->as_string();
-  // The reference turns whatever is there into an integer: 2.0 is two workers.
-  const double* real = found == nullptr ? nullptr : found->as_double();
-  if (real != nullptr && *real >= 1 && *real <= kMaxWorkers && *real == std::floor(*real)) {
-    *workers = static_cast<std::int64_t>(*real);
-    return {};
-  }
-  if (text == nullptr) return meta.read("num_workers", workers, kBounds);
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *workers);
-  if (error != std::errc{} || end != text->data() + text->size() || *workers < 1 || *workers > kMaxWorkers) {
-    return corrupt_error("\"num_workers\" of _meta is \"{}\", not a number between 1 and {}",
-                         printable(std::string_view(*text).substr(0, 40)), kMaxWorkers);
   }
   return {};
 }
@@ -255,7 +241,7 @@ Bytes encode_collections(const CollectionsFile& file, bool with_checksum) {
 
 Result<CollectionsFile> decode_collections(ByteView text) {
   TORNASOLE_CHECK(check_item_count(text));
-  TORNASOLE_TRY(const Json json, parse_json(text, {.max_bytes = kMaxFileBytes}));
+  TORNASOLE_TRY(const Json json, parse_json(text, {.max_bytes = kMaxFileBytes, .allow_non_finite = true}));
   TORNASOLE_TRY(const JsonFields top, JsonFields::of(json, "a collections file"));
   for (const auto& [key, value] : *json.as_object()) {
     if (key == "collections" || key == "_meta") continue;
@@ -267,7 +253,7 @@ Result<CollectionsFile> decode_collections(ByteView text) {
   TORNASOLE_CHECK(read_collections(*top.find("collections"), &file));
   const Json& meta_json = *top.find("_meta");
   TORNASOLE_TRY(const JsonFields meta, JsonFields::of(meta_json, "_meta"));
-  TORNASOLE_CHECK(read_worker_count(meta, &file.num_workers));
+  TORNASOLE_CHECK(meta.read_converted("num_workers", &file.num_workers, {.lowest = 1, .highest = kMaxWorkers}));
   TORNASOLE_CHECK(read_checksum(text, *json.as_object(), meta_json, &file));
   return file;
 }

@@ -47,8 +47,8 @@ std::uint64_t event_record_bytes(const EventHeader& header, DType dtype, const S
 struct Event {
   std::string name;
   std::int64_t global_step = 0;
-  Mode mode = Mode::kGlobal;  // kGlobal and the global step when the payload does not say
-  std::int64_t mode_step = 0;
+  Mode mode = Mode::kGlobal;   // kGlobal and the global step when the payload does not say
+  std::int64_t mode_step = 0;  // -1: saved before the first step of the mode
   double wall_time = 0;
   bool has_tensor = false;
   DType dtype = DType::kFloat32;

@@ -130,11 +130,11 @@ Status decode_tensor(ByteView bytes, Event* event) {
   return is_text ? take_texts(raw, event) : take_numbers(raw, event);
 }
 
-Result<std::int64_t> decode_number(ByteView digits, std::string_view what) {
+Result<std::int64_t> decode_number(ByteView digits, std::string_view what, std::int64_t lowest) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc{} || end != digits.data() + digits.size() || number < 0) {
-    return corrupt_error("{} is \"{}\", not a number from 0 on", what, printable(digits.substr(0, 40)));
+  if (error != std::errc{} || end != digits.data() + digits.size() || number < lowest) {
+    return corrupt_error("{} is \"{}\", not a number from {} on", what, printable(digits.substr(0, 40)), lowest);
   }
   return number;
 }
@@ -152,9 +152,10 @@ Status decode_plugin(ByteView bytes, std::optional<Mode>* mode, std::optional<st
     }
   }
   if (name == "mode_step") {
-    TORNASOLE_TRY(*mode_step, decode_number(content, "mode_step"));
+    // The reference writes -1 with a scalar saved between the choice of a mode and the first step in it.
+    TORNASOLE_TRY(*mode_step, decode_number(content, "mode_step", -1));
   } else if (name == "mode") {
-    TORNASOLE_TRY(const std::int64_t number, decode_number(content, "mode"));
+    TORNASOLE_TRY(const std::int64_t number, decode_number(content, "mode", 0));
     if (number < 1 || number > 4) return corrupt_error("mode is {}, not 1, 2, 3 or 4", number);
     *mode = static_cast<Mode>(number);
   }

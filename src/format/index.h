@@ -63,6 +63,9 @@ class IndexVisitor {
     std::span<const std::int64_t> shape = {};
   };
   virtual ~IndexVisitor() = default;
+  // A list begins, and stands for any before it: the key may come twice.
+  virtual void on_tensor_list() = 0;
+  virtual void on_shape_list() = 0;
   virtual void on_tensor(const Tensor& tensor) = 0;
   virtual void on_shape(const ShapeRecord& record) = 0;
 };

@@ -1,10 +1,6 @@
-// Decoding walks the text once, front to back, and reads every value in it, known or not: the parser checks the syntax
-// of what it is asked for and skips the rest unseen, and a file must not be half JSON. Keys we know may not come twice.
-
-#include <simdjson.h>
+// Of a key that comes twice in one object the last value counts, as for the reference.
 
 #include <array>
-#include <limits>
 #include <optional>
 
 #include "base/errors.h"
@@ -12,167 +8,23 @@
 #include "format/event_limits.h"
 #include "format/file_checksum.h"
 #include "format/index.h"
-#include "format/json_number.h"
+#include "format/json_walk.h"
 
 namespace tornasole::format {
 namespace {
 
-namespace od = simdjson::ondemand;
+using namespace walk;
 
 constexpr std::size_t kMaxIndexBytes = std::size_t{256} << 20;
-constexpr int kMaxDepth = 64;
-
-Error json_error(simdjson::error_code code, std::string_view what) {
-  return corrupt_error("not JSON where {} is expected: {}", what, simdjson::error_message(code));
-}
-
-// What stands before the quote that ends the string, if it needs no unescaping: then it is the string, and is not
-// copied.
-std::optional<std::string_view> plain_string(std::string_view text) {
-  const std::string_view plain = text.substr(0, text.find('"'));
-  if (plain.size() == text.size() || plain.find('\\') != std::string_view::npos) return std::nullopt;
-  return plain;
-}
-
-Result<std::string_view> read_string(od::value value, std::string_view what) {
-  std::string_view text = value.raw_json_token();
-  if (text.starts_with('"')) {
-    if (const auto plain = plain_string(text.substr(1))) {
-      // The parser has to step over it here: what it steps over by itself may also be a key, which is no value.
-      od::raw_json_string stepped_over;
-      if (const auto error = value.get_raw_json_string().get(stepped_over); error) return json_error(error, what);
-      return *plain;
-    }
-  }
-  if (const auto error = value.get_string().get(text); error == simdjson::INCORRECT_TYPE) {
-    return corrupt_error("{} is not a string", what);
-  } else if (error) {
-    return json_error(error, what);
-  }
-  return text;
-}
-
-// An integer of at least `lowest` that fits int64. The parser steps over the token by itself.
-Result<std::int64_t> read_integer(od::value value, std::string_view what, std::int64_t lowest) {
-  const std::string_view token = number_token(value.raw_json_token());
-  std::int64_t number = 0;
-  if (!parse_json_integer(token, &number) || number < lowest) {
-    return corrupt_error("{} is {}, not an integer of at least {}", what, printable(token.substr(0, 40)), lowest);
-  }
-  return number;
-}
-
-Result<bool> read_bool(od::value value, std::string_view what) {
-  bool truth = false;
-  if (const auto error = value.get_bool().get(truth); error) {
-    return corrupt_error("{} is neither true nor false", what);
-  }
-  return truth;
-}
-
-Result<std::optional<double>> read_optional_number(od::value value, std::string_view what) {
-  bool is_null = false;
-  if (const auto error = value.is_null().get(is_null); error) return json_error(error, what);
-  if (is_null) return std::optional<double>();
-  double number = 0;
-  if (const auto error = value.get_double().get(number); error) return corrupt_error("{} is not a number", what);
-  return std::optional<double>(number);
-}
-
-template <typename OnItem>
-Status for_each_item(od::value value, std::string_view what, OnItem on_item) {
-  od::array array;
-  if (const auto error = value.get_array().get(array); error == simdjson::INCORRECT_TYPE) {
-    return corrupt_error("{} is not a list", what);
-  } else if (error) {
-    return json_error(error, what);
-  }
-  for (auto item : array) {
-    od::value element;
-    if (const auto error = item.get(element); error) return json_error(error, what);
-    TORNASOLE_CHECK(on_item(element));
-  }
-  return {};
-}
-
-// The parser has checked that a quote ends the key.
-Result<std::string_view> read_key(od::field& field, std::string_view what) {
-  const char* const raw = field.key().raw();
-  const char* end = raw;
-  while (*end != '"' && *end != '\\') ++end;
-  if (*end == '"') return std::string_view(raw, static_cast<std::size_t>(end - raw));
-  std::string_view key;
-  if (const auto error = field.unescaped_key().get(key); error) return json_error(error, what);
-  return key;
-}
-
-template <typename OnField>
-Status for_each_field_of(od::object object, std::string_view what, OnField on_field) {
-  for (auto item : object) {
-    od::field field;
-    if (const auto error = std::move(item).get(field); error) return json_error(error, what);
-    TORNASOLE_TRY(const std::string_view key, read_key(field, what));
-    TORNASOLE_CHECK(on_field(key, field.value()));
-  }
-  return {};
-}
-
-template <typename OnField>
-Status for_each_field(od::value value, std::string_view what, OnField on_field) {
-  od::object object;
-  if (const auto error = value.get_object().get(object); error == simdjson::INCORRECT_TYPE) {
-    return corrupt_error("{} is not an object", what);
-  } else if (error) {
-    return json_error(error, what);
-  }
-  return for_each_field_of(object, what, on_field);
-}
-
-// Reads a value that means nothing to us, for its syntax.
-Status check_unknown(od::value value, int depth) {
-  constexpr std::string_view kWhat = "the value of an unknown key";
-  if (depth >= kMaxDepth) return corrupt_error("nested deeper than {} levels", kMaxDepth);
-  od::json_type type{};
-  if (const auto error = value.type().get(type); error) return json_error(error, kWhat);
-  switch (type) {
-    case od::json_type::object:
-      return for_each_field(value, kWhat, [&](std::string_view, od::value v) { return check_unknown(v, depth + 1); });
-    case od::json_type::array:
-      return for_each_item(value, kWhat, [&](od::value v) { return check_unknown(v, depth + 1); });
-    case od::json_type::string: {
-      TORNASOLE_CHECK(read_string(value, kWhat));
-      return {};
-    }
-    case od::json_type::boolean: {
-      TORNASOLE_CHECK(read_bool(value, kWhat));
-      return {};
-    }
-    case od::json_type::null: {
-      bool is_null = false;
-      if (const auto error = value.is_null().get(is_null); error || !is_null) {
-        return corrupt_error("not JSON where {} is expected: neither null nor a number", kWhat);
-      }
-      return {};
-    }
-    case od::json_type::number: {
-      // Any size of number is good JSON, also one that fits no type of ours.
-      const std::string_view token = number_token(value.raw_json_token());
-      if (!is_json_number(token)) return corrupt_error("{} is no number", printable(token.substr(0, 40)));
-      return {};
-    }
-  }
-  return corrupt_error("not JSON where {} is expected", kWhat);
-}
 
 // Which of the known keys of one object were seen.
 class SeenKeys {
  public:
-  // The place of `key` in `known`, or -1; an error when it comes a second time.
+  // The place of `key` in `known`, or -1.
   template <std::size_t N>
-  Result<int> note(const std::array<std::string_view, N>& known, std::string_view key) {
+  int note(const std::array<std::string_view, N>& known, std::string_view key) noexcept {
     for (std::size_t i = 0; i < N; ++i) {
       if (known[i] != key) continue;
-      if (has(static_cast<int>(i))) return corrupt_error("the key \"{}\" comes twice in one object", key);
       seen_ |= 1U << i;
       return static_cast<int>(i);
     }
@@ -184,31 +36,57 @@ class SeenKeys {
   unsigned seen_ = 0;
 };
 
-// An empty name is good: it says that no file holds the values. Index files made by hand have it.
-Status check_event_file(std::string_view path) {
-  bool climbs = path.starts_with('/') || path.find('\0') != std::string_view::npos;
-  for (std::size_t at = 0; !climbs && at <= path.size();) {
+// The path with single slashes and without "." and "..": the reference's system follows those, our store has plain
+// names only. An empty name is good: it says that no file holds the values. Index files made by hand have it.
+Result<std::string> plain_event_file(std::string_view path) {
+  const auto outside = [path] {
+    return corrupt_error("event_file_name is \"{}\", which does not lie inside the trial",
+                         printable(path.substr(0, 200)));
+  };
+  if (path.starts_with('/') || path.find('\0') != std::string_view::npos) return outside();
+  std::string plain;
+  for (std::size_t at = 0; at < path.size();) {
     const std::size_t slash = std::min(path.find('/', at), path.size());
-    climbs = path.substr(at, slash - at) == "..";
+    const std::string_view name = path.substr(at, slash - at);
     at = slash + 1;
+    if (name.empty() || name == ".") continue;
+    if (name == "..") {
+      if (plain.empty()) return outside();
+      const std::size_t parent = plain.rfind('/');
+      plain.resize(parent == std::string::npos ? 0 : parent);
+      continue;
+    }
+    if (!plain.empty()) plain += '/';
+    plain += name;
   }
-  if (!climbs) return {};
-  return corrupt_error("event_file_name is \"{}\", which does not lie inside the trial",
-                       printable(path.substr(0, 200)));
+  if (plain.empty() && !path.empty()) return outside();
+  return plain;
 }
 
-Status read_meta(od::value value, Index* index, bool* names_event_file) {
+std::string_view without_space_around(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+}
+
+// Which keys of meta were there.
+struct MetaKeys {
+  bool mode_and_step = false;
+  bool event_file = false;
+};
+
+Status read_meta(od::value value, Index* index, MetaKeys* keys) {
   static constexpr std::array<std::string_view, 9> kKeys = {"mode",         "mode_step",        "event_file_name",
                                                             "partial",      "optimizer_step",   "training",
                                                             "grad_enabled", "backward_in_eval", "grad_scale"};
   SeenKeys seen;
+  *index = {};
   TORNASOLE_CHECK(for_each_field(value, "meta", [&](std::string_view key, od::value v) -> Status {
-    TORNASOLE_TRY(const int place, seen.note(kKeys, key));
-    switch (place) {
+    switch (seen.note(kKeys, key)) {
       case 0: {
         TORNASOLE_TRY(const std::string_view name, read_string(v, "mode"));
         for (const Mode mode : kAllModes) {
-          if (mode_name(mode) != name) continue;
+          if (mode_name(mode) != without_space_around(name)) continue;
           index->mode = mode;
           return {};
         }
@@ -219,8 +97,9 @@ Status read_meta(od::value value, Index* index, bool* names_event_file) {
         return {};
       }
       case 2: {
-        TORNASOLE_TRY(index->event_file, read_string(v, "event_file_name"));
-        return check_event_file(index->event_file);
+        TORNASOLE_TRY(const std::string_view path, read_string(v, "event_file_name"));
+        TORNASOLE_TRY(index->event_file, plain_event_file(path));
+        return {};
       }
       case 3: {
         TORNASOLE_TRY(index->is_partial, read_bool(v, "partial"));
@@ -249,8 +128,7 @@ Status read_meta(od::value value, Index* index, bool* names_event_file) {
       default: return check_unknown(v, 2);
     }
   }));
-  if (!seen.has(0) || !seen.has(1)) return corrupt_error("meta has no mode or no mode_step");
-  *names_event_file = seen.has(2);
+  *keys = {.mode_and_step = seen.has(0) && seen.has(1), .event_file = seen.has(2)};
   return {};
 }
 
@@ -259,8 +137,7 @@ Status visit_entry(od::value value, IndexVisitor& visitor) {
   IndexVisitor::Tensor entry;
   SeenKeys seen;
   TORNASOLE_CHECK(for_each_field(value, "an entry of tensor_payload", [&](std::string_view key, od::value v) -> Status {
-    TORNASOLE_TRY(const int place, seen.note(kKeys, key));
-    switch (place) {
+    switch (seen.note(kKeys, key)) {
       case 0: {
         TORNASOLE_TRY(entry.name, read_string(v, "tensorname"));
         return {};
@@ -298,8 +175,7 @@ Status visit_shape(od::value value, IndexVisitor& visitor) {
   std::size_t rank = 0;
   SeenKeys seen;
   TORNASOLE_CHECK(for_each_field(value, "an entry of shape_payload", [&](std::string_view key, od::value v) -> Status {
-    TORNASOLE_TRY(const int place, seen.note(kKeys, key));
-    switch (place) {
+    switch (seen.note(kKeys, key)) {
       case 0: {
         TORNASOLE_TRY(entry.name, read_string(v, "tensorname"));
         return {};
@@ -309,6 +185,7 @@ Status visit_shape(od::value value, IndexVisitor& visitor) {
         return {};
       }
       case 2:
+        rank = 0;
         return for_each_item(v, "shape", [&](od::value item) -> Status {
           if (rank == kMaxRank) return corrupt_error("shape has more than {} dimensions", kMaxRank);
           TORNASOLE_TRY(extents[rank], read_integer(item, "an extent of shape", 0));
@@ -328,8 +205,8 @@ Status visit_shape(od::value value, IndexVisitor& visitor) {
 // What the walk over the top level leaves to check.
 struct TopLevel {
   SeenKeys seen;
+  MetaKeys meta;
   bool has_tensors = false;
-  bool names_event_file = false;
   std::optional<std::int64_t> checksum;
   bool is_checksum_last = false;
 };
@@ -337,16 +214,20 @@ struct TopLevel {
 Status read_top(od::object object, IndexVisitor& visitor, Index* index, TopLevel* top) {
   static constexpr std::array<std::string_view, 4> kKeys = {"meta", "tensor_payload", "shape_payload", "crc32c"};
   return for_each_field_of(object, "the index", [&](std::string_view key, od::value v) -> Status {
-    TORNASOLE_TRY(const int place, top->seen.note(kKeys, key));
+    const int place = top->seen.note(kKeys, key);
     top->is_checksum_last = place == 3;
     switch (place) {
-      case 0: return read_meta(v, index, &top->names_event_file);
+      case 0: return read_meta(v, index, &top->meta);
       case 1:
+        top->has_tensors = false;
+        visitor.on_tensor_list();
         return for_each_item(v, "tensor_payload", [&](od::value item) -> Status {
           top->has_tensors = true;
           return visit_entry(item, visitor);
         });
-      case 2: return for_each_item(v, "shape_payload", [&](od::value item) { return visit_shape(item, visitor); });
+      case 2:
+        visitor.on_shape_list();
+        return for_each_item(v, "shape_payload", [&](od::value item) { return visit_shape(item, visitor); });
       case 3: {
         TORNASOLE_TRY(top->checksum, read_integer(v, "crc32c", 0));
         return {};
@@ -359,6 +240,8 @@ Status read_top(od::object object, IndexVisitor& visitor, Index* index, TopLevel
 // Fills the lists of an Index.
 class ListBuilder final : public IndexVisitor {
  public:
+  void on_tensor_list() override { tensors.clear(); }
+  void on_shape_list() override { shapes.clear(); }
   void on_tensor(const Tensor& tensor) override {
     tensors.push_back({std::string(tensor.name), tensor.offset, tensor.length, tensor.crc});
   }
@@ -372,6 +255,11 @@ class ListBuilder final : public IndexVisitor {
 };
 
 Result<Index> decode_padded(od::parser& parser, simdjson::padded_string_view padded, IndexVisitor& visitor) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (std::string_view(padded).starts_with(kByteOrderMark)) {
+    padded = simdjson::padded_string_view(padded.data() + kByteOrderMark.size(), padded.size() - kByteOrderMark.size(),
+                                          padded.capacity() - kByteOrderMark.size());
+  }
   od::document document;
   if (const auto error = parser.iterate(padded).get(document); error) return json_error(error, "an index");
   od::object object;
@@ -385,9 +273,10 @@ Result<Index> decode_padded(od::parser& parser, simdjson::padded_string_view pad
     return corrupt_error("more text follows the end of the index");
   }
   if (!top.seen.has(0)) return corrupt_error("the index has no meta");
+  if (!top.meta.mode_and_step) return corrupt_error("meta has no mode or no mode_step");
   if (!top.seen.has(1) && !top.seen.has(2))
     return corrupt_error("the index has no tensor_payload and no shape_payload");
-  if (top.has_tensors && !top.names_event_file) return corrupt_error("meta has no event_file_name for its tensors");
+  if (top.has_tensors && !top.meta.event_file) return corrupt_error("meta has no event_file_name for its tensors");
   if (top.checksum) {
     if (!top.is_checksum_last) return corrupt_error("the key crc32c is not the last one");
     TORNASOLE_CHECK(check_file_checksum({padded.data(), padded.size()}, *top.checksum));

@@ -1,11 +1,49 @@
 #include "format/json_fields.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/errors.h"
 #include "base/utf8.h"
 
 namespace tornasole::format {
+namespace {
+
+std::optional<std::int64_t> integer_of_text(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
+  // A sign, then digits with single underscores between them.
+  const bool has_plus = text.starts_with('+');
+  if (has_plus) text.remove_prefix(1);
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_between = i > 0 && i + 1 < text.size() && text[i - 1] != '_' && text[i - 1] != '-';
+    if (text[i] != '_') {
+      digits += text[i];
+    } else if (!is_between) {
+      return std::nullopt;
+    }
+  }
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || (has_plus && digits.starts_with('-'))) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+std::optional<std::int64_t> integer_of(const Json& json) {
+  if (const std::int64_t* integer = json.as_int()) return *integer;
+  if (const bool* truth = json.as_bool()) return *truth ? 1 : 0;
+  if (const std::string* text = json.as_string()) return integer_of_text(*text);
+  const double* real = json.as_double();
+  // 2^63 is a double, the largest int64 is none. NaN fails both comparisons.
+  if (real == nullptr || !(*real >= -0x1p63 && *real < 0x1p63)) return std::nullopt;
+  return static_cast<std::int64_t>(*real);
+}
+
+}  // namespace
 
 Result<JsonFields> JsonFields::of(const Json& json, std::string_view what) {
   if (json.as_object() == nullptr) return corrupt_error("{} is {}, not an object", what, json.type_name());
@@ -21,17 +59,27 @@ Error JsonFields::wrong_type(std::string_view key, const Json& found, std::strin
   return corrupt_error("\"{}\" of {} is {}, not {}", key, what_, printable(found.to_message()), wanted);
 }
 
+Status JsonFields::take(std::string_view key, const Json& found, std::optional<std::int64_t> value, Bounds bounds,
+                        std::int64_t* number) const {
+  if (!value) return wrong_type(key, found, "an integer");
+  if (*value < bounds.lowest || *value > bounds.highest) {
+    return corrupt_error("\"{}\" of {} is {}, not between {} and {}", key, what_, printable(found.to_message()),
+                         bounds.lowest, bounds.highest);
+  }
+  *number = *value;
+  return {};
+}
+
 Status JsonFields::read(std::string_view key, std::int64_t* number, Bounds bounds) const {
   const Json* found = present(key);
   if (found == nullptr) return {};
   const std::int64_t* value = found->as_int();
-  if (value == nullptr) return wrong_type(key, *found, "an integer");
-  if (*value < bounds.lowest || *value > bounds.highest) {
-    return corrupt_error("\"{}\" of {} is {}, not between {} and {}", key, what_, *value, bounds.lowest,
-                         bounds.highest);
-  }
-  *number = *value;
-  return {};
+  return take(key, *found, value == nullptr ? std::nullopt : std::optional(*value), bounds, number);
+}
+
+Status JsonFields::read_converted(std::string_view key, std::int64_t* number, Bounds bounds) const {
+  const Json* found = present(key);
+  return found == nullptr ? Status() : take(key, *found, integer_of(*found), bounds, number);
 }
 
 Status JsonFields::read(std::string_view key, std::optional<std::int64_t>* number) const {

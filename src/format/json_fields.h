@@ -29,6 +29,8 @@ class JsonFields {
     std::int64_t highest = std::numeric_limits<std::int64_t>::max();
   };
   Status read(std::string_view key, std::int64_t* number, Bounds bounds) const;
+  // The integer that Python's int() makes of the member: 2.9 and "2" and " +2 " are two, true is one.
+  Status read_converted(std::string_view key, std::int64_t* number, Bounds bounds) const;
   Status read(std::string_view key, std::optional<std::int64_t>* number) const;
   Status read(std::string_view key, double* number) const;
   Status read(std::string_view key, bool* truth) const;
@@ -49,6 +51,9 @@ class JsonFields {
 
  private:
   JsonFields(const Json* object, std::string_view what) : object_(object), what_(what) {}
+  // Stores what `found` was understood as, if it was and lies within the bounds.
+  Status take(std::string_view key, const Json& found, std::optional<std::int64_t> value, Bounds bounds,
+              std::int64_t* number) const;
 
   const Json* object_;
   std::string_view what_;

@@ -1,5 +1,6 @@
 #include "tools/salvage.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/errors.h"
@@ -23,7 +24,7 @@ Result<Salvage> salvage_records(EventFile& file, std::int64_t step) {
     if (value.ok() && value->event.has_tensor && value->event.global_step == step) {
       if (salvage.index.tensors.empty()) {
         salvage.index.mode = value->event.mode;
-        salvage.index.mode_step = value->event.mode_step;
+        salvage.index.mode_step = std::max<std::int64_t>(0, value->event.mode_step);
       }
       salvage.index.tensors.push_back({std::move(value->event.name), offset, *length, value->crc});
     } else if (!value.ok()) {

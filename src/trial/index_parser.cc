@@ -62,6 +62,17 @@ void IndexParser::on_shape(const ShapeRecord& record) {
   found_.push_back({.offset_and_flag = tables_.shapes.intern(record.shape)});
 }
 
+void IndexParser::forget(bool shapes) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < series_.size(); ++i) {
+    if ((kind_of(series_[i]) == kShapeSeries) == shapes) continue;
+    series_[kept] = series_[i];
+    found_[kept++] = found_[i];
+  }
+  series_.resize(kept);
+  found_.resize(kept);
+}
+
 // The same name twice: the later entry counts.
 void IndexParser::order_entries() {
   if (series_ == last_series_ && !order_.empty()) return;

@@ -43,8 +43,12 @@ class IndexParser final : private format::IndexVisitor {
     Series series = 0;
   };
 
+  void on_tensor_list() override { forget(/*shapes=*/false); }
+  void on_shape_list() override { forget(/*shapes=*/true); }
   void on_tensor(const Tensor& tensor) override;
   void on_shape(const ShapeRecord& record) override;
+  // Takes out what an earlier list of this kind brought.
+  void forget(bool shapes);
   Series find_series(std::string_view name);
   void order_entries();
 

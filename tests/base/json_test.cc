@@ -35,6 +35,31 @@ TEST(Json, RefusesWhatIsNotJson) {
   EXPECT_FALSE(parse_json("[1, 2]", {.max_bytes = 5}).ok());
 }
 
+TEST(Json, NonFiniteNumbersAreReadWhereAllowed) {
+  const std::string text =
+      "{\"a\": [NaN, 1, -Infinity,\n Infinity , 2e400, -1e999, 1e-999, 0], \"b NaN \\\"\": \"Infinity\", \"c\": NaN}";
+  const auto json = parse_json(text, {.allow_non_finite = true});
+  ASSERT_TRUE(json.ok()) << json.error().message;
+  const Json::Array& list = *json->find("a")->as_array();
+  ASSERT_EQ(list.size(), 8U);
+  EXPECT_TRUE(std::isnan(*list[0].as_double()));
+  EXPECT_EQ(*list[1].as_int(), 1);
+  EXPECT_EQ(*list[2].as_double(), -HUGE_VAL);
+  EXPECT_EQ(*list[3].as_double(), HUGE_VAL);
+  EXPECT_EQ(list[3].line(), 2);
+  EXPECT_EQ(*list[4].as_double(), HUGE_VAL);
+  EXPECT_EQ(*list[5].as_double(), -HUGE_VAL);
+  EXPECT_EQ(*list[6].as_double(), 0);
+  EXPECT_EQ(*list[7].as_int(), 0);
+  EXPECT_EQ(*json->find("b NaN \"")->as_string(), "Infinity");
+  EXPECT_TRUE(std::isnan(*json->find("c")->as_double()));
+  EXPECT_FALSE(parse_json(text).ok());
+  for (const char* bad :
+       {"[-NaN]", "[nan]", "[NaNs]", "[Infinity1]", "[01e999]", "[1.e999]", "{NaN: 1}", "[NaN NaN]", "[\"NaN]"}) {
+    EXPECT_FALSE(parse_json(bad, {.allow_non_finite = true}).ok()) << bad;
+  }
+}
+
 TEST(Json, LenientTextMayHaveTrailingCommasAndAMark) {
   std::vector<std::string> warnings;
   const auto json = parse_lenient_json("\xEF\xBB\xBF{\"a\": [1, 2,],\n \"b\": \",]\",\n}", {}, &warnings);

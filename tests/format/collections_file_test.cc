@@ -120,8 +120,45 @@ TEST(CollectionsFile, AbsentKeysHaveTheirMeaning) {
       old->collections.at(0).reductions,
       (ReductionSpec{.reductions = {{ReductionKind::kMin}, {ReductionKind::kL1, true}}, .save_raw_tensor = false}));
   EXPECT_TRUE(old->collections.at(0).schedules.has_value());
-  EXPECT_EQ(decode_collections(R"({"_meta": {"num_workers": "3"}, "collections": {}})")->num_workers, 3);
-  EXPECT_EQ(decode_collections(R"({"_meta": {"num_workers": 3.0}, "collections": {}})")->num_workers, 3);
+}
+
+TEST(CollectionsFile, NumbersAreConvertedAsTheReferenceDoes) {
+  const std::pair<const char*, std::int64_t> cases[] = {
+      {"3", 3},    {"\"3\"", 3},        {"3.0", 3},    {"3.9", 3},     {"\" +3\\n\"", 3},
+      {"true", 1}, {"\"1_000\"", 1000}, {"1e3", 1000}, {"\"007\"", 7},
+  };
+  for (const auto& [text, number] : cases) {
+    const auto file =
+        decode_collections(std::string(R"({"collections": {"c": {"name": "c", "save_config": {"EVAL": )") +
+                           R"({"save_interval": )" + text + R"(, "start_step": )" + text + R"(, "end_step": )" + text +
+                           R"(}}}}, "_meta": {"num_workers": )" + text + "}}");
+    ASSERT_TRUE(file.ok()) << text << ": " << file.error().message;
+    EXPECT_EQ(file->num_workers, number) << text;
+    const StoredSchedule& schedule = *file->collections.at(0).schedules->at(mode_index(Mode::kEval));
+    EXPECT_EQ(schedule.save_interval, number) << text;
+    EXPECT_EQ(schedule.start_step, number) << text;
+    EXPECT_EQ(schedule.end_step, number) << text;
+  }
+  for (const char* text : {"NaN", "Infinity", "1e999", "\"\"", "\"1.0\"", "\"_1\"", "\"1_\"", "\"1__0\"", "\"-_1\"",
+                           "\"+-1\"", "\"0x1\"", "[1]", "{}", "9223372036854775808", "\"9223372036854775808\""}) {
+    const auto file =
+        decode_collections(with_inner(std::string(R"(, "save_config": {"EVAL": {"save_interval": )") + text + "}}"));
+    ASSERT_FALSE(file.ok()) << text;
+    EXPECT_NE(file.error().message.find("\"save_interval\" of the schedule of a mode is "), std::string::npos)
+        << file.error().message;
+  }
+}
+
+TEST(CollectionsFile, OfARepeatedKeyOrNameTheLastOneCounts) {
+  const auto file = decode_collections(
+      R"({"_meta": {"num_workers": 5}, "collections": {"gone": 1}, "collections": {)"
+      R"("a": {"name": "gone"}, "b": {"name": "b", "include_regex": ["1"], "include_regex": ["2"]}, )"
+      R"("a": {"name": "a", "x": NaN}, "c": {"name": "b", "include_regex": ["3"]}}, "_meta": {"x": -Infinity}})");
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ(file->num_workers, 1);
+  ASSERT_EQ(file->collections.size(), 2U);
+  EXPECT_EQ(file->collections[0], (StoredCollection{.name = "b", .include_regex = {"3"}}));
+  EXPECT_EQ(file->collections[1], StoredCollection{.name = "a"});
 }
 
 TEST(CollectionsFile, DamageIsNamed) {
@@ -143,7 +180,8 @@ TEST(CollectionsFile, DamageIsNamed) {
       {"an unknown reduction", with_inner(R"(, "reduction_config": {"reductions": "min,mode"})"), "\"mode\""},
       {"a norm of no norm", with_inner(R"(, "reduction_config": {"reductions": "min_norm"})"), "min_norm"},
       {"save_raw_tensor as a number", with_inner(R"(, "reduction_config": {"save_raw_tensor": 1})"), "save_raw_tensor"},
-      {"a pattern that is a number", with_inner(R"(, "include_regex": [1])"), "include_regex"},
+      {"a pattern that is a number", with_inner(R"(, "include_regex": [1])"),
+       "\"include_regex\" of the collection \"x\" is [1], not a list of strings"},
       {"a schedule that is a number", with_inner(R"(, "save_config": {"TRAIN": 1})"), "schedule of a mode"},
       {"a wrong checksum", R"({"collections": {}, "_meta": {"num_workers": 1, "crc32c": 5}})", "crc32c is 5"},
       {"a checksum with nothing before it", R"({"collections": {}, "_meta": {"crc32c": 5}})", "where it should"},

@@ -241,6 +241,8 @@ TEST(Event, DamageIsNamed) {
       {"a mode that does not exist", "2A 0F 0A 0D 4A 0B 0A 09 0A 04 6D 6F 64 65 12 01 39", "mode is 9"},
       {"a mode step that is no number", "2A 14 0A 12 4A 10 0A 0E 0A 09 6D 6F 64 65 5F 73 74 65 70 12 01 78",
        "mode_step is \"x\""},
+      {"a mode step before any", "2A 15 0A 13 4A 11 0A 0F 0A 09 6D 6F 64 65 5F 73 74 65 70 12 02 2D 32",
+       "mode_step is \"-2\", not a number from -1 on"},
   };
   for (const auto& c : cases) {
     const auto event = decode_event(from_hex(c.hex));
@@ -248,6 +250,12 @@ TEST(Event, DamageIsNamed) {
     EXPECT_EQ(event.error().code, ErrorCode::kCorrupt) << c.what;
     EXPECT_NE(event.error().message.find(c.says), std::string::npos) << c.what << ": " << event.error().message;
   }
+}
+
+TEST(Event, AScalarMayComeBeforeTheFirstStepOfItsMode) {
+  const auto event = decode_event(from_hex("2A 15 0A 13 4A 11 0A 0F 0A 09 6D 6F 64 65 5F 73 74 65 70 12 02 2D 31"));
+  ASSERT_TRUE(event.ok()) << event.error().message;
+  EXPECT_EQ(event->mode_step, -1);
 }
 
 TEST(Event, HostileShapesAreRefusedBeforeTheyCost) {

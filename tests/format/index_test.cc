@@ -142,6 +142,10 @@ TEST(Index, ReadsWhatTheReferenceReads) {
       {"a shape without originalname", "{" + meta + ", \"shape_payload\": [{\"tensorname\": \"a\", \"shape\": []}]}"},
       {"a scale that was not finite",
        R"({"meta": {"mode": "EVAL", "mode_step": 0, "grad_scale": null}, "shape_payload": []})"},
+      {"a byte-order mark", "\xEF\xBB\xBF{" + meta + ", \"tensor_payload\": []}"},
+      {"numbers that are not finite",
+       "{" + meta + R"(, "tensor_payload": [], "x": [NaN, {"y": -Infinity}, Infinity]})"},
+      {"space around the mode", R"({"meta": {"mode": "\n EVAL ", "mode_step": 0}, "shape_payload": []})"},
       {"a key spelled with escapes", R"({"m\u0065ta": {"mode": "EVAL", "mode_step": 0}, "shape_payload": []})"},
       {"values that no file holds",
        R"({"meta": {"mode": "EVAL", "mode_step": 0, "event_file_name": ""}, "tensor_payload": )"
@@ -152,6 +156,48 @@ TEST(Index, ReadsWhatTheReferenceReads) {
   for (const auto& [what, text] : cases) {
     const auto index = decode_index(text);
     EXPECT_TRUE(index.ok()) << what << ": " << index.error().message;
+  }
+}
+
+TEST(Index, OfARepeatedKeyTheLastValueCounts) {
+  const auto index = decode_index(
+      R"({"meta": {"mode_step": 9, "partial": true}, "tensor_payload": [{"tensorname": "gone", )"
+      R"("start_idx": 0, "length": 16}], "shape_payload": [{"tensorname": "gone", "shape": [1]}], "meta": )"
+      R"({"mode": "EVAL", "mode_step": 5, "mode": "TRAIN", "event_file_name": "x", "mode_step": 2, )"
+      R"("event_file_name": "events/e"}, "shape_payload": [{"tensorname": "s", "shape": [7, 8], "shape": [2]}], )"
+      R"("tensor_payload": [{"tensorname": "x", "start_idx": 1, "length": 2, "tensorname": "t", "length": 88}]})");
+  ASSERT_TRUE(index.ok()) << index.error().message;
+  Index wanted = small_index();
+  wanted.mode_step = 2;
+  wanted.event_file = "events/e";
+  wanted.tensors[0].offset = 1;
+  wanted.shapes = {{.name = "s", .original_name = "s", .shape = {2}}};
+  expect_equal(*index, wanted);
+}
+
+TEST(Index, AWholeNumberMayBeWrittenAsAFraction) {
+  const auto index = decode_index(
+      R"({"meta": {"mode": "TRAIN", "mode_step": 1e18, "event_file_name": "e"}, "tensor_payload": [{"tensorname": )"
+      R"("t", "start_idx": 12.0, "length": 0.88e2}], "shape_payload": [{"tensorname": "s", "shape": [2.0, -0.0]}]})");
+  ASSERT_TRUE(index.ok()) << index.error().message;
+  EXPECT_EQ(index->mode_step, 1'000'000'000'000'000'000);
+  EXPECT_EQ(index->tensors[0].offset, 12U);
+  EXPECT_EQ(index->tensors[0].length, 88U);
+  EXPECT_EQ(index->shapes[0].shape, (std::vector<std::int64_t>{2, 0}));
+}
+
+TEST(Index, ThePathOfTheEventFileIsMadePlain) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"./events/e", "events/e"},           {"events//1///e", "events/1/e"},
+      {"events/../events/e", "events/e"},   {"a/b/../../c", "c"},
+      {"events/e/.", "events/e"},           {"...", "..."},
+      {"events/..e/e..", "events/..e/e.."},
+  };
+  for (const auto& [path, plain] : cases) {
+    const auto index = decode_index(std::string(R"({"meta": {"mode": "TRAIN", "mode_step": 1, "event_file_name": ")") +
+                                    path + R"("}, "tensor_payload": []})");
+    ASSERT_TRUE(index.ok()) << path << ": " << index.error().message;
+    EXPECT_EQ(index->event_file, plain);
   }
 }
 
@@ -177,22 +223,36 @@ TEST(Index, DamageIsNamed) {
       {"a negative mode step", R"({"meta": {"mode": "TRAIN", "mode_step": -1}, "tensor_payload": []})",
        "mode_step is -1"},
       {"neither list", "{" + meta + "}", "no tensor_payload and no shape_payload"},
-      {"meta twice", "{" + meta + ", " + meta + ", \"tensor_payload\": []}", "comes twice"},
+      {"meta twice, the last one empty", "{" + meta + R"(, "tensor_payload": [], "meta": {}})", "no mode"},
+      {"half a mode step", R"({"meta": {"mode": "TRAIN", "mode_step": 1.5}, "tensor_payload": []})",
+       "mode_step is 1.5,"},
+      {"a mode step that is no number", R"({"meta": {"mode": "TRAIN", "mode_step": NaN}, "tensor_payload": []})",
+       "mode_step is NaN, not an integer of at least 0"},
+      {"a mode step that is a text", R"({"meta": {"mode": "TRAIN", "mode_step": "1"}, "tensor_payload": []})",
+       "mode_step is \"1\", not an integer of at least 0"},
+      {"a mode step that is true", R"({"meta": {"mode": "TRAIN", "mode_step": true}, "tensor_payload": []})",
+       "mode_step is true,"},
+      {"a word that only looks like NaN", "{" + meta + ", \"tensor_payload\": [], \"x\": NaNs}", "not JSON"},
+      {"two byte-order marks", "\xEF\xBB\xBF\xEF\xBB\xBF{" + meta + ", \"tensor_payload\": []}", "not JSON"},
       {"tensors without a file",
        R"({"meta": {"mode": "TRAIN", "mode_step": 1}, "tensor_payload": [{"tensorname": "a", "start_idx": 0, "length": 16}]})",
        "no event_file_name"},
       {"an absolute file", file("/etc/passwd"), "inside the trial"},
       {"a file that climbs out", file("events/../../x"), "inside the trial"},
       {"a file that ends climbing", file("events/.."), "inside the trial"},
+      {"a file that climbs out by itself", file(".."), "inside the trial"},
+      {"a file that is the trial", file("./"), "inside the trial"},
       {"a file with NUL", file("events/a\\u0000b"), "inside the trial"},
       {"a negative offset", entry(R"("tensorname": "a", "start_idx": -1, "length": 16)"), "start_idx is -1"},
       {"an offset of 2^63", entry(R"("tensorname": "a", "start_idx": 9223372036854775808, "length": 16)"), "start_idx"},
-      {"a fraction as length", entry(R"("tensorname": "a", "start_idx": 0, "length": 16.0)"), "length is 16.0"},
+      {"a fraction as length", entry(R"("tensorname": "a", "start_idx": 0, "length": 16.5)"), "length is 16.5"},
+      {"a length of 2^63", entry(R"("tensorname": "a", "start_idx": 0, "length": 9.223372036854775808e18)"),
+       "length is 9.2"},
       {"a text as length", entry(R"("tensorname": "a", "start_idx": 0, "length": "16")"), "length"},
       {"a number with a leading zero", entry(R"("tensorname": "a", "start_idx": 00, "length": 16)"), "start_idx is 00"},
       {"no name", entry(R"("start_idx": 0, "length": 16)"), "no tensorname"},
       {"a name that is a number", entry(R"("tensorname": 5, "start_idx": 0, "length": 16)"),
-       "tensorname is not a string"},
+       "tensorname is 5, not a string"},
       {"a lone surrogate in a name", entry(R"("tensorname": "\ud800", "start_idx": 0, "length": 16)"), "tensorname"},
       {"a checksum of 33 bits", entry(R"("tensorname": "a", "start_idx": 0, "length": 16, "crc32c": 4294967296)"),
        "32 bits"},
@@ -265,6 +325,8 @@ TEST(Index, ThousandsOfEntriesAreRead) {
 // Puts together again what it is shown.
 class Rebuilder final : public IndexVisitor {
  public:
+  void on_tensor_list() override { tensors.clear(); }
+  void on_shape_list() override { shapes.clear(); }
   void on_tensor(const Tensor& tensor) override {
     tensors.push_back({std::string(tensor.name), tensor.offset, tensor.length, tensor.crc});
   }

@@ -73,14 +73,18 @@ class LiveCollections:
 
 def _collection_of(fields: dict) -> Any:
     """A collection as the files say it; what cannot be used of it is left out."""
-    content = dict(fields)
+    content = {key: value for key, value in fields.items() if not key.endswith("_regex")}
     for key in ("save_config", "reduction_config"):
         content[key] = json.loads(fields[key]) if fields[key] else None
     try:
-        return Collection.from_dict(content)
+        collection = Collection.from_dict(content)
     except SMDebugError as error:
         logging.getLogger("tornasole").warning("collection %s of a trial: %s", fields["name"], error)
-        return Collection(fields["name"], tensor_names=fields["tensor_names"])
+        collection = Collection(fields["name"], tensor_names=fields["tensor_names"])
+    # Unchecked: a pattern that cannot be used is an error of the question that needs it, not an empty answer.
+    collection.include_regex.extend(fields["include_regex"])
+    collection.exclude_regex.extend(fields["exclude_regex"])
+    return collection
 
 
 def _content(collection: Any) -> tuple[list, list, set]:

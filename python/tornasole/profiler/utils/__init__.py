@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
-from tornasole.exceptions import SMDebugValueError
+from tornasole.core.truth_values import str2bool
 
 __all__ = [
     "TimeUnits",
@@ -19,22 +19,6 @@ __all__ = [
     "str2bool",
     "us_since_epoch_to_human_readable_time",
 ]
-
-_TRUTHS = {
-    **dict.fromkeys(("y", "yes", "t", "true", "on", "1"), True),
-    **dict.fromkeys(("n", "no", "f", "false", "off", "0"), False),
-}
-
-
-def str2bool(v: Any) -> bool:
-    """A truth value, or a text that says one in any case: the type of an argument of a script's command line."""
-    if isinstance(v, bool):
-        return v
-    truth = _TRUTHS.get(str(v).strip().lower())
-    if truth is None:
-        raise SMDebugValueError(f"{v!r} is no truth value; allowed: {', '.join(_TRUTHS)}")
-    return truth
-
 
 class TimeUnits(Enum):
     """What a number that is a time counts."""

@@ -3,10 +3,11 @@
 // Numbers of JSON text, checked to the letter of its grammar.
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
-namespace tornasole::format {
+namespace tornasole {
 
 // `token` up to the first character that cannot belong to it. Parsers hand out a token with the space after it.
 inline std::string_view number_token(std::string_view token) noexcept {
@@ -42,4 +43,20 @@ inline bool parse_json_integer(std::string_view token, std::int64_t* number) noe
   return error == std::errc{} && end == token.data() + token.size();
 }
 
-}  // namespace tornasole::format
+// An integer written as a fraction or with an exponent: 2.0, 1e3. False for what no int64 is equal to.
+inline bool parse_whole_number(std::string_view token, std::int64_t* number) noexcept {
+  double real = 0;
+  if (!is_json_number(token)) return false;
+  if (std::from_chars(token.data(), token.data() + token.size(), real).ec != std::errc{}) return false;
+  // 2^63 is a double, the largest int64 is none.
+  if (!(real >= -0x1p63 && real < 0x1p63) || real != std::floor(real)) return false;
+  *number = static_cast<std::int64_t>(real);
+  return true;
+}
+
+// Python writes and reads these three, though JSON has none of them.
+inline bool is_non_finite_literal(std::string_view token) noexcept {
+  return token == "NaN" || token == "Infinity" || token == "-Infinity";
+}
+
+}  // namespace tornasole
