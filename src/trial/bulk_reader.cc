@@ -113,7 +113,12 @@ class Reading {
       std::uint64_t end = end_of(at);
       // Neighbours are read together. A long record comes alone: its head is looked at first.
       while (last < limit && wanted_[last].part == id && is_near(at, last, end)) end = std::max(end, end_of(last++));
-      add_range(path, at, last, read_range(path, at, last, end, place), place, values);
+      const Result<ByteView> bytes = read_range(path, at, last, end, place);
+      if (!bytes.ok() && bytes.error().code == ErrorCode::kNotFound) {
+        // There is no file: looking for it again, once for each of many values, would take long.
+        while (last < limit && wanted_[last].part == id) ++last;
+      }
+      add_range(path, at, last, bytes, place, values);
       Bytes().swap(place->long_piece);
       at = last;
     }
