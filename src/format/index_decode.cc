@@ -256,7 +256,7 @@ class ListBuilder final : public IndexVisitor {
 
 Result<Index> decode_padded(od::parser& parser, simdjson::padded_string_view padded, IndexVisitor& visitor) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (std::string_view(padded).starts_with(kByteOrderMark)) {
+  if (padded.starts_with(kByteOrderMark)) {
     padded = simdjson::padded_string_view(padded.data() + kByteOrderMark.size(), padded.size() - kByteOrderMark.size(),
                                           padded.capacity() - kByteOrderMark.size());
   }

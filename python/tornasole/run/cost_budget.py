@@ -1,7 +1,8 @@
 """Which steps statistics are taken at, so that they cost a given share of the training's time.
 
 Statistics are taken in bursts of consecutive optimizer steps, since change from step to step is what they are read for.
-The first burst is at the start, the second soon after, so that every training is looked at twice. Each further one comes
+Programs that add up the gradients of several calls of the model take one step after them all: there a burst begins with
+the last of these calls, so that the step lies in it. The first burst is at the start, the second soon after, so that every training is looked at twice. Each further one comes
 when the share of the time so far, and a few milliseconds that any run may spend, pay for all with it; bursts come
 closer at the start, where trainings go wrong most.
 """
@@ -53,6 +54,9 @@ class CostBudget:
         self._next_look = 0  # no burst begins before this step
         self._trained = 0.0  # seconds, all steps
         self._count = 1  # of bursts, with the one under way or to come
+        self._calls = 1  # of the model, between the last two steps of optimizers
+        self._calls_since = 0  # the last of them, with the one that begins
+        self._taken: Optional[int] = None  # steps of optimizers
         self._last_step: Optional[int] = None
         self._last_time = 0.0
         self._seen = 0
@@ -70,8 +74,12 @@ class CostBudget:
         usual = statistics.median(self._bursts) if self._bursts else steps * min(self._first, default=0.0)
         return max(0.0, usual - steps * statistics.median(self._plain))
 
-    def begin(self, step: int, now: float) -> bool:
-        """A step of the training begins. True when a burst begins with it that was not chosen before."""
+    def begin(self, step: int, now: float, taken: Optional[int] = None) -> bool:
+        """A step of the training begins, after ``taken`` steps of optimizers, if that is known. True when a burst begins
+        with it that was not chosen before."""
+        if taken != self._taken:
+            self._calls, self._calls_since, self._taken = max(self._calls_since, 1), 0, taken
+        self._calls_since += 1
         if self._last_step is not None and step == self._last_step + 1:
             self._note(self._last_step, now - self._last_time)
         self._last_step, self._last_time = step, now
@@ -80,6 +88,8 @@ class CostBudget:
         missing = self._missing_steps(step)
         if missing > 0:
             self._next_look = step + missing
+            return False
+        if self._calls_since < self._calls:
             return False
         self._gap = min(self._gap * _GROWTH, _MAX_GAP)
         self._count += 1

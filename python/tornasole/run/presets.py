@@ -92,7 +92,9 @@ class StandardPreset:
         self._optimizer_steps = self._hook._optimizers.steps
         if mode is not ModeKeys.TRAIN:
             self._budget.pause()
-        elif self._budget.begin(self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1, time.perf_counter()):
+            return
+        step = self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1
+        if self._budget.begin(step, time.perf_counter(), self._optimizer_steps):
             self._schedule()
 
     def _schedule(self) -> None:

@@ -1,5 +1,7 @@
 """Which steps statistics are taken at, by a clock that the test holds."""
 
+import itertools
+
 import pytest
 
 from tornasole.modes import ModeKeys
@@ -73,6 +75,32 @@ def test_bursts_are_consecutive_and_come_closer_at_the_start():
     assert all({start, start + 1, start + 2} <= set(taken) for start in starts[:-1])
     gaps = [b - a for a, b in zip(starts, starts[1:])]
     assert gaps[0] < 30 and gaps == sorted(gaps)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 8, 40])
+def test_an_optimizer_step_lies_in_each_burst_where_it_takes_several_calls_of_the_model(calls):
+    budget, now, taken = CostBudget(), 0.0, []
+    for step in range(5000):
+        budget.begin(step, now, step // calls)
+        is_taken = step in budget.chosen()
+        taken += [step] * is_taken
+        now += 0.010 + 0.0002 * is_taken
+    starts = [step for step in taken if step - 1 not in taken and step >= BURST_STEPS]
+    assert len(starts) > 10
+    known = [start for start in starts if start >= 2 * calls]
+    assert {start % calls for start in known} == {calls - 1}, "each begins with the last call before a step"
+
+
+def test_a_training_whose_optimizer_steps_at_random_is_looked_at_too():
+    budget, now, bursts, optimizer_steps, left = CostBudget(), 0.0, 0, 0, 1
+    lengths = itertools.cycle([3, 17, 9, 30, 5])
+    for step in range(5000):
+        left -= 1
+        if left == 0:
+            optimizer_steps, left = optimizer_steps + 1, next(lengths)
+        bursts += budget.begin(step, now, optimizer_steps)
+        now += 0.010
+    assert bursts > 10
 
 
 def test_time_that_is_not_the_trainings_does_not_count():
