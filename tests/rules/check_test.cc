@@ -383,6 +383,45 @@ TEST(Check, ReadsATrialAndPutsCausesFirst) {
   EXPECT_FALSE(check(trial, {.rules = {"Nonsense"}}).ok());
 }
 
+TEST(Check, InputsThatTheModelScalesItselfMayBeRaw) {
+  struct Case {
+    const char* what;
+    std::vector<ModelDescription::Module> before;  // the dense layer
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"nothing scales them", {{.path = "flat", .type = "Flatten", .parent = "Net", .call_order = 1}}, 1},
+      {"a layer made for it", {{.path = "scale", .type = "Rescaling", .parent = "Net"}}, 0},
+      {"computing", {{.path = "tf.math.truediv", .type = "TFOpLambda", .parent = "Net", .call_order = 1}}, 0},
+      {"computing behind the first weights",
+       {{.path = "half", .type = "Multiply", .parent = "Net", .call_order = 3}},
+       1},
+      {"a first layer that normalizes", {{.path = "norm", .type = "BatchNorm2d", .parent = "Net", .call_order = 1}}, 0},
+      {"a second layer that normalizes",
+       {{.path = "norm", .type = "BatchNorm2d", .parent = "Net", .call_order = 3}},
+       1},
+  };
+  for (const Case& c : cases) {
+    RuleWorld world;
+    ModelDescription model;
+    model.modules = {{.path = "Net", .type = "Net", .parent = "", .call_order = 0}};
+    model.modules.insert(model.modules.end(), c.before.begin(), c.before.end());
+    model.modules.push_back({.path = "fc", .type = "Linear", .parent = "Net", .call_order = 2});
+    model.parameters = {{.name = "fc.weight", .module = "fc", .shape = {2, 2}, .dtype = "float32"},
+                        {.name = "norm.weight", .module = "norm", .shape = {2}, .dtype = "float32"}};
+    model.inputs = {"Net_input_0"};
+    world.made().write("tornasole/worker_0_model.json", format::encode_model(model, "pytorch", 1));
+    for (std::int64_t step = 0; step < 5; ++step) {
+      const auto shade = static_cast<float>(step);
+      world.save(step, {{"Net_input_0", floats({0, 255, 120 + shade, 90 - shade, 200, 17, 64, 3}, {4, 2})}});
+    }
+    Trial trial = world.open();
+    const auto report = check(trial, {.rules = {"InputRange"}});
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_EQ(report->verdicts.size(), c.verdicts) << c.what;
+  }
+}
+
 TEST(Check, WhatComesAfterNanIsNotItsCause) {
   RuleWorld world;
   ModelDescription model;

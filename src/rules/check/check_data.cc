@@ -51,7 +51,7 @@ void look_at_inputs(const RunRecord& run, Judgement& judgement) {
     judgement.cannot("needs the model's inputs (collection inputs, or their statistics)");
     return;
   }
-  if (look_for_blanks(run, inputs, judgement)) return;
+  if (look_for_blanks(run, inputs, judgement) || run.scales_inputs) return;
   for (const History* input : inputs) {
     // Token numbers are looked up, not computed with.
     const auto is_table = [](const std::string& type) { return type.starts_with("embedding"); };

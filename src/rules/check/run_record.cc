@@ -1,6 +1,7 @@
 #include "rules/check/run_record.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -189,6 +190,31 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+// Whether a model scales what it is given: by a layer made for that, by computing on it, or by a first layer with
+// weights that normalizes.
+bool scales_inputs(const ModelDescription& model) {
+  constexpr std::array<std::string_view, 3> kMadeForIt = {"rescaling", "normalization", "normalize"};
+  constexpr std::array<std::string_view, 5> kComputing = {"lambda", "tfoplambda", "truedivide", "subtract", "multiply"};
+  const auto is_among = [](const auto& types, std::string_view type) {
+    return std::ranges::find(types, type) != types.end();
+  };
+  const ModelDescription::Module* first = nullptr;
+  for (const auto& module : model.modules) {
+    if (is_among(kMadeForIt, lower_case(module.type))) return true;
+    const bool has_weights = std::ranges::find(model.parameters, module.path, &ModelDescription::Parameter::module) !=
+                             model.parameters.end();
+    if (module.call_order >= 0 && has_weights && (first == nullptr || module.call_order < first->call_order)) {
+      first = &module;
+    }
+  }
+  if (first == nullptr) return false;
+  if (lower_case(first->type).find("norm") != std::string::npos) return true;
+  return std::ranges::any_of(model.modules, [&](const auto& module) {
+    return module.call_order >= 0 && module.call_order < first->call_order &&
+           is_among(kComputing, lower_case(module.type));
+  });
+}
+
 }  // namespace
 
 bool is_about_classes(std::string_view loss_class) noexcept {
@@ -211,6 +237,7 @@ void Recorder::note_model() {
   const ModelDescription* model = &trial_.models().begin()->second.model;
   record_.layer_classes.clear();
   for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
+  record_.scales_inputs = scales_inputs(*model);
   record_.optimizers = model->optimizers.size();
   record_.optimizers_of_others = 0;
   for (const auto& optimizer : model->optimizers) {

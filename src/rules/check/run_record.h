@@ -111,6 +111,7 @@ struct RunRecord {
   std::vector<History> histories = {};          // in the order of worker and saving, as first seen
   std::vector<StepFacts> facts = {};            // one per step
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
+  bool scales_inputs = false;                   // the model itself, before its first layer with weights
   std::size_t optimizers = 0;
   std::size_t optimizers_of_others = 0;  // those that have no parameter of the model
   double weight_decay = 0;               // the largest of all optimizers
