@@ -17,7 +17,7 @@ export TORNASOLE_CLOSE_WAIT_S=60 SMDEBUG_LOG_LEVEL=warning
 tornasole="$PWD/installed/bin/tornasole"
 cmake --install "$build" --prefix "$PWD/installed" > /dev/null
 echo "compiling two programs with libtorch; that takes a minute or two"
-cmake -S "$root/tests/adapters/programs" -B programs -G Ninja -DCMAKE_PREFIX_PATH="$PWD/installed" -DWANTED=libtorch -DSNIPPETS=none \
+cmake -S "$root/tests/adapters/programs" -B programs -G Ninja -DCMAKE_PREFIX_PATH="$PWD/installed" -DWANTED=libtorch \
   -DCMAKE_BUILD_TYPE=Release -DTORNASOLE_LIBTORCH_DIR="$(echo "$root"/.venvs/torch/lib/python*/site-packages/torch)" \
   > /dev/null
 cmake --build programs --target libtorch_cnn libtorch_port > /dev/null
