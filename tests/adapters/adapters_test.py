@@ -200,6 +200,15 @@ class LibtorchOfTheWheel(LibtorchPrograms, Runs):
         cls.folder = build("torch-wheel", "libtorch", f"-DTORNASOLE_LIBTORCH_DIR={package_folder('torch', 'torch')}")
 
 
+class Demo(unittest.TestCase):
+    def test_the_demo_with_pytorch_runs(self):
+        shown = run(ROOT / "scripts" / "demo_torch.sh", OPTIONS.build, WORK / "demo",
+                    CMAKE_CXX_COMPILER_LAUNCHER=shutil.which("ccache") or "")
+        self.assertRegex(shown, r"first difference\n\s+tensor\s+norm_output_0\n")
+        self.assertIn("\nequal: 2 steps", shown)
+        self.assertIn("gradient/Net_conv1.weight", shown)
+
+
 class LibtorchOfDebian(LibtorchPrograms, Runs):
     # The same version, but of another build, with another library for products of matrices.
     environment = "torch-old"
