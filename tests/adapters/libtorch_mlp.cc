@@ -8,6 +8,7 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,8 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include "tornasole/libtorch.h"
 
@@ -38,6 +41,22 @@ torch::Tensor read(std::ifstream& file, at::IntArrayRef shape) {
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
   TORCH_CHECK(file, "the file of weights is too short");
   return tensor;
+}
+
+// A process that dies before anything was published leaves nothing to look at.
+void wait_for_a_step(const tornasole::Hook& hook) {
+  for (int i = 0; i < 2000 && hook.report().committed_steps == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// The writer may put a file into a directory while it is emptied.
+void remove_for_good(const char* directory) {
+  std::error_code error;
+  for (int i = 0; i < 1000; ++i) {
+    std::filesystem::remove_all(directory, error);
+    if (!error) return;
+  }
 }
 
 int train(int argc, char** argv) {
@@ -88,9 +107,10 @@ int train(int argc, char** argv) {
     const torch::Tensor loss = criterion(net->forward(inputs), labels);
     if (step) step->save_output("CrossEntropyLoss", loss);
     if (i == 4 && misfortune == "throw") net->forward(torch::ones({1, 1}));
+    if (i == 4 && hook && (misfortune == "abort" || misfortune == "exit")) wait_for_a_step(*hook);
     if (i == 4 && misfortune == "abort") std::abort();
     if (i == 4 && misfortune == "exit") std::_Exit(3);
-    if (i == 4 && misfortune == "remove") std::filesystem::remove_all(argv[1]);
+    if (i == 4 && misfortune == "remove") remove_for_good(argv[1]);
     loss.backward();
     if (model != nullptr) model->before_optimizer_step();
     optimizer->step();
