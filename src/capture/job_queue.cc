@@ -66,6 +66,7 @@ bool JobQueue::pop_all(std::vector<Job>* jobs, std::int64_t wait_ns) {
   is_napping_ = true;
   while (!wake_ && Steady::now() < std::min(end, nap_until_)) {
     jobs_ready_.wait_for(lock, nap_, [this] { return is_urgent_; });
+    nap_ = std::min(2 * nap_, kLongNap);
   }
   is_napping_ = false;
   if (!wake_) jobs_ready_.wait_until(lock, end, [this] { return wake_; });

@@ -6,7 +6,7 @@
 // who does it about ten microseconds, so the writer is not woken for each value, but for a step's end, for half a
 // megabyte, or by its own clock; and for two seconds after it had work it naps and looks by itself, a few milliseconds
 // late at most, so that a training in its stride does not have to wake it at all. It looks again soon while much comes,
-// which is still in the caches then, and seldom while little does.
+// which is still in the caches then, and ever more seldom while little or nothing does.
 
 #include <atomic>
 #include <chrono>
