@@ -3,14 +3,18 @@
     PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/torch_bench.py [--steps 150] [--only save_all]
 
 Each line: the bare step, the extra time per step of either, and how many times more smdebug takes: wall time, processor
-time of the training thread, and that of the whole process. Contenders take short turns of consecutive steps, in an
-order that is drawn anew each time; a figure is the median over all rounds of what one took more than the bare training
-in the same round. One thread. A second bare contender says how far figures can be trusted: ``noise_us``.
+time of the training thread, and, where much is written, that of the whole process. Contenders take turns in an order
+that is drawn anew each time; a figure is the median over all rounds of what one took more than the bare training in the
+same round. One thread. A second bare contender says how far figures can be trusted: ``noise_us``.
+
+Where much is written a turn is some consecutive steps, and the next begins when the writer has nothing left to do.
+Where little is, a turn is one step and nobody waits: a process that sleeps between turns would be measured waking up.
 
 All contenders train the same model: their callbacks are hung on it for their own step and taken off after it. Two
 models that are equal in all but their addresses differ by up to a tenth of a millisecond a step, which is more than
 some of what is measured here. Nothing is removed before all is measured: ext4 looks at each file that was removed in
-the last minutes when it makes a new one.
+the last minutes when it makes a new one. Event files are emptied after each turn instead: a virtual machine whose
+files fill ever more memory pays its host for each page of it, more than for anything that is measured.
 
 The scenario ``standard`` is the preset of ``tornasole run``, over whole blocks of steps with and without it.
 """
@@ -44,9 +48,10 @@ SCENARIOS = {
 
 
 # Cheaper ones take more steps: what they cost is closer to the noise.
-STEPS_FACTOR = {"gradient_stats": 2, "losses": 4, "not_saving": 12, "standard": 16}
-TURN_STEPS = 5
-WARM_UP_TURNS = 2
+STEPS_FACTOR = {"gradient_stats": 4, "losses": 6, "not_saving": 6, "standard": 16}
+TURN_STEPS = 5  # where much is written
+LIGHT = {"gradient_stats", "losses", "not_saving"}
+WARM_UP_TURNS = 4
 
 
 def mlp():
@@ -150,6 +155,8 @@ class Callbacks:
 class Contender:
     def __init__(self, name, package, bench, scenario, directory):
         self.name, self._bench = name, bench
+        self.steps = 1 if scenario in LIGHT else TURN_STEPS
+        self._events = os.path.join(directory, name, "events")
         self._callbacks = Callbacks(bench)
         self.hook = None
         if package is not None:
@@ -163,12 +170,20 @@ class Contender:
     def take_turn(self):
         self._callbacks.put_back()
         wall, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
-        for _ in range(TURN_STEPS):
+        for _ in range(self.steps):
             self._bench.step()
-        self.wall.append((time.perf_counter() - wall) / TURN_STEPS)
-        self.thread.append((time.thread_time() - thread) / TURN_STEPS)
-        self.process.append((settled() - process) / TURN_STEPS)
+        self.wall.append((time.perf_counter() - wall) / self.steps)
+        self.thread.append((time.thread_time() - thread) / self.steps)
         self._callbacks.take_off()
+        if self.steps == TURN_STEPS:
+            self.process.append((settled() - process) / self.steps)
+            self._empty_files()
+
+    def _empty_files(self):
+        for folder, _, names in os.walk(self._events):
+            for name in names:
+                if name.endswith(".tfevents"):  # whole: what is being written has another name
+                    os.truncate(os.path.join(folder, name), 0)
 
     def forget(self):
         self.wall, self.thread, self.process = [], [], []
@@ -194,8 +209,9 @@ def measure(model, scenario, packages, steps, directory):
     directory = tempfile.mkdtemp(prefix=f"{scenario}-{model}-", dir=directory)
     contenders = [Contender(name, None, bench, scenario, directory) for name in ("bare", "noise")]
     contenders += [Contender(name, package, bench, scenario, directory) for name, package in packages]
+    bare = contenders[0]
     order = random.Random(0)
-    for i in range(steps // TURN_STEPS + WARM_UP_TURNS):
+    for i in range(steps // bare.steps + WARM_UP_TURNS):
         if i == WARM_UP_TURNS:
             for contender in contenders:
                 contender.forget()
@@ -203,14 +219,14 @@ def measure(model, scenario, packages, steps, directory):
             contender.take_turn()
     for contender in contenders:
         contender.close()
-    bare = contenders[0]
     figures = {"model": model, "scenario": scenario, "bare_us": statistics.median(bare.wall) * 1e6}
     for contender in contenders[1:]:
         figures[f"{contender.name}_us"] = more(contender.wall, bare.wall)
         figures[f"{contender.name}_thread_us"] = more(contender.thread, bare.thread)
-        figures[f"{contender.name}_cpu_us"] = more(contender.process, bare.process)
+        if contender.process:
+            figures[f"{contender.name}_cpu_us"] = more(contender.process, bare.process)
     if "smdebug_us" in figures:
-        for kind in ("", "thread_", "cpu_"):
+        for kind in ("", "thread_", "cpu_") if bare.process else ("", "thread_"):
             ratio = figures[f"smdebug_{kind}us"] / max(figures[f"tornasole_{kind}us"], 0.1)
             figures[f"{kind}ratio"] = ratio
     return figures
