@@ -30,6 +30,7 @@ class OptimizerCapture:
     def __init__(self, hook):
         self._hook = weakref.ref(hook)
         self._handles: List = []
+        self._before: Any = None  # the handle of ``before_step``, while somebody may want gradients
         self._optimizers: List[weakref.ref] = []
         self._seen: Dict[int, Tuple[weakref.ref, bool]] = {}  # by id: the optimizer, and whether it is ours
         self.is_wanted = False  # at this step
@@ -53,6 +54,16 @@ class OptimizerCapture:
     def is_watching(self) -> bool:
         """Whether a step of an optimizer would be seen."""
         return bool(self._handles or self._wrapped)
+
+    def watch_gradients(self) -> None:
+        """From now on the gradients are looked at when an optimizer is about to step."""
+        if self._before is None and self._handles:
+            self._before = register_optimizer_step_pre_hook(self.before_step)
+
+    def _stop_watching_gradients(self) -> None:
+        if self._before is not None:
+            self._before.remove()
+            self._before = None
 
     def add(self, optimizer: torch.optim.Optimizer) -> None:
         if any(known is optimizer for known in self.known()):
@@ -106,18 +117,37 @@ class OptimizerCapture:
         hook = self._hook() if is_wanted else None
         if hook is None:
             return
-        if len(self._handles) == 1:
-            self._handles.append(register_optimizer_step_pre_hook(self.before_step))
+        self.watch_gradients()
+        optimizers = self.known()
+        self._save_rates(hook, optimizers)
+        for optimizer in optimizers:
+            kind = (len(optimizer.state), hook._engine_hook.due_set(), hook._changes)
+            if self._unwanted.get(id(optimizer)) != kind and not self._save_state(hook, optimizer):
+                self._unwanted[id(optimizer)] = kind
+
+    def step_is_calm(self, hook) -> None:
+        """The same at a step that wants what the last one did: what nobody wanted then is not looked at."""
+        optimizers = self.known()
+        for optimizer in optimizers:
+            unwanted = self._unwanted.get(id(optimizer))
+            if unwanted is None or unwanted[0] != len(optimizer.state):
+                self.step_is_due(True)
+                return
+        self._save_rates(hook, optimizers)
+        if self._before is not None:
+            kind = (hook._engine_hook.due_set(), hook._changes)
+            if all(self._unwanted_gradients.get(id(optimizer)) == kind for optimizer in optimizers):
+                self._stop_watching_gradients()
+
+    @staticmethod
+    def _save_rates(hook, optimizers: Iterable[torch.optim.Optimizer]) -> None:
         group_number = 0
-        for optimizer in self.known():
+        for optimizer in optimizers:
             for group in optimizer.param_groups:
                 rate = group.get("lr")
                 if rate is not None:
                     hook._engine_hook.save_scalar(f"{LEARNING_RATE_PREFIX}{group_number}", float(rate))
                 group_number += 1
-            kind = (hook._engine_hook.due_set(), len(optimizer.state), hook._changes)
-            if self._unwanted.get(id(optimizer)) != kind and not self._save_state(hook, optimizer):
-                self._unwanted[id(optimizer)] = kind
 
     def _save_state(self, hook, optimizer: torch.optim.Optimizer) -> bool:
         """Saves the tensors an optimizer keeps for its parameters; False if nobody wants any."""
@@ -232,6 +262,7 @@ class OptimizerCapture:
         self._wrapped.append((weakref.ref(optimizer), step_and_tell))
 
     def close(self) -> None:
+        self._stop_watching_gradients()
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -38,6 +38,7 @@ from tornasole.pytorch.torch_collection import Collection
 from tornasole.pytorch.torch_workers import rank_and_size
 
 _MODE_NUMBERS = {mode: mode.value for mode in ModeKeys}
+_TRAIN_NUMBER = ModeKeys.TRAIN.value
 _ON_REQUEST = (CollectionKeys.OPTIMIZER_VARIABLES, CollectionKeys.OPTIMIZER_GRADIENTS)
 
 
@@ -77,6 +78,7 @@ class Hook(CallbackMethods, BaseHook):
         self._facts: Optional[Dict[str, Any]] = None  # of the open step; none but the usual ones
         self._copies = HostCopies()
         self._has_pass_gradients = True  # of the open step
+        self._last_module: Callable[[], Optional[torch.nn.Module]] = lambda: None  # of the last due step
         self._is_asked_for_rates = False  # by a preset: learning rates and norms, whatever the collections
         self._mode_follows_training = False
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
@@ -240,7 +242,7 @@ class Hook(CallbackMethods, BaseHook):
         self._last_module = module
         self._facts = None
         if self._optimizers.is_wanted:
-            self._optimizers.step_is_due(True)
+            self._optimizers.step_is_calm(self)
 
     def _nothing_is_due(self) -> None:
         if self._are_losses_tapped:
@@ -298,17 +300,25 @@ class Hook(CallbackMethods, BaseHook):
 
     def _mode_of(self, module: torch.nn.Module) -> int:
         """The number of the mode of the step that begins, where it follows the model's own."""
+        watcher = self._watcher
+        if watcher is not None and module.training and watcher.untold_steps > 0:
+            watcher.untold_steps -= 1
+            return _TRAIN_NUMBER
         mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
-        if self._watcher is not None:
-            self._watcher.before_step(mode)
+        if watcher is not None:
+            watcher.before_step(mode)
         self._modes_seen.add(mode)
         return _MODE_NUMBERS[mode]
 
     def _loss_seen(self, value: torch.Tensor) -> None:
-        if self._watcher is None or value.numel() != 1 or value.is_meta or is_in_transform(value):
+        watcher = self._watcher
+        if watcher is None or value.numel() != 1 or value.is_meta:
             return
         try:
-            self._use_number(value, self._watcher.loss)
+            if value.is_cpu:
+                watcher.loss(value.item())
+            else:
+                self._use_number(value, watcher.loss)
         except Exception as error:
             self._note_failure("the value of the loss", error)
 
@@ -334,6 +344,9 @@ class Hook(CallbackMethods, BaseHook):
     def _backward_begins(self) -> None:
         # A pass without gradients, of a teacher or a target network, is not what goes back.
         if not self._has_pass_gradients:
+            return
+        last = self._last_module()
+        if last is not None and last.training:
             return
         roots = [capture.root() for known in self._captures for capture in [known()] if capture is not None]
         if not roots or any(root is not None and root.training for root in roots):

@@ -18,6 +18,7 @@ from tornasole.modes import ModeKeys
 BURST_STEPS = 3
 _GROWTH = 1.25  # of the distance between bursts, while the share would allow more
 _MAX_GAP = 2000
+_STRETCH = 8  # steps that are told of at once, where they are alike
 _WARM_UP = 5  # steps in which caches fill and say nothing about cost
 _ALLOWANCE = 0.015  # seconds that bursts may take besides
 _LEAST_SHARE = 0.003  # for bursts, where what is done at each step leaves less: steps of a millisecond
@@ -77,11 +78,14 @@ class CostBudget:
     def begin(self, step: int, now: float, taken: Optional[int] = None) -> bool:
         """A step of the training begins, after ``taken`` steps of optimizers, if that is known. True when a burst begins
         with it that was not chosen before."""
+        count = 1 if self._last_step is None else step - self._last_step
+        self._calls_since += max(count - 1, 0)
         if taken != self._taken:
-            self._calls, self._calls_since, self._taken = max(self._calls_since, 1), 0, taken
+            steps = max((taken or 0) - (self._taken or 0), 1)
+            self._calls, self._calls_since, self._taken = max(self._calls_since // steps, 1), 0, taken
         self._calls_since += 1
-        if self._last_step is not None and step == self._last_step + 1:
-            self._note(self._last_step, now - self._last_time)
+        if self._last_step is not None and 0 < count <= _STRETCH:
+            self._note(self._last_step, count, now - self._last_time)
         self._last_step, self._last_time = step, now
         if step <= self._chosen[-1] or step < self._next_look:
             return False
@@ -96,16 +100,22 @@ class CostBudget:
         self._chosen = list(range(step, step + self._burst_steps))
         return True
 
+    def untold_steps(self) -> int:
+        """How many of the next steps ``begin`` need not be told of: they are like this one."""
+        if self._last_step is None or self._last_step <= self._chosen[-1] + 1 or self._calls > 1:
+            return 0
+        return max(0, min(_STRETCH, self._next_look - self._last_step) - 1)
+
     def pause(self) -> None:
         """The time until the next step is not the training's: evaluation, a checkpoint."""
         self._last_step = None
 
-    def _note(self, step: int, seconds: float) -> None:
-        self._seen += 1
+    def _note(self, step: int, count: int, seconds: float) -> None:
+        self._seen += count
         self._trained += seconds
         if not self._chosen[0] <= step <= self._chosen[-1] + 1:
             if self._seen > _WARM_UP:
-                self._plain.append(seconds)
+                self._plain.append(seconds / count)
             return
         if step == self._chosen[0]:
             self._burst = []

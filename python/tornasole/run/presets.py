@@ -63,7 +63,8 @@ class StandardPreset:
         self._budget = CostBudget(BUDGET_SHARE, each_step=_EACH_STEP_SECONDS)
         self._event_step: Optional[int] = None
         self._has_gradients = False  # those of the event were saved
-        self._optimizer_steps = 0  # made before the open step
+        self._optimizer_steps = 0  # made before the open step, or before the event
+        self.untold_steps = 0  # of the training, from now on: ``before_step`` is not called for them
         statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
         activations.exclude(r"([Ll]oss|cross_entropy|nll|kl_div)[^.]*_output_\d+$")
@@ -86,16 +87,19 @@ class StandardPreset:
 
     def before_step(self, mode: ModeKeys) -> None:
         """A step is about to begin. The one before is still open, and so is what is in memory of it."""
-        if not self._has_gradients:
-            self._look_at_statistics()
+        self._look_at_statistics()
+        if self._event_step is not None and not self._has_gradients:
             self._save_gradients(self._gradients_in_memory())
         self._optimizer_steps = self._hook._optimizers.steps
+        self.untold_steps = 0
         if mode is not ModeKeys.TRAIN:
             self._budget.pause()
             return
         step = self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1
         if self._budget.begin(step, time.perf_counter(), self._optimizer_steps):
             self._schedule()
+        elif self._event_step is None:
+            self.untold_steps = self._budget.untold_steps()
 
     def _schedule(self) -> None:
         schedule = training_schedule(self._budget.chosen())
@@ -105,6 +109,8 @@ class StandardPreset:
     def loss(self, value: float) -> None:
         """The value of a loss in this step."""
         if self._event_step is None and not math.isfinite(value):
+            self.untold_steps = 0
+            self._optimizer_steps = self._hook._optimizers.steps
             self._event(f"the loss is {value}")
 
     def before_optimizer_step(self, gradients) -> None:
@@ -125,6 +131,7 @@ class StandardPreset:
     def _event(self, what: str) -> None:
         hook = self._hook
         self._event_step = hook.step
+        hook._optimizers.watch_gradients()
         hook.logger.warning("%s at step %d: everything is saved for two steps", what, hook.step)
         for capture in hook._live_captures():
             for name, parameter in capture.parameters():

@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 
+from tornasole.core.guard import guard
 from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.stand_ins import is_compiling, stand_in
@@ -55,6 +56,10 @@ _MOST_TRAININGS = 100
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
+class _Inside(threading.local):
+    depth = 0  # in calls of losses and loss functions, of this thread
+
+
 class Attachment:
     """The state of one attached process."""
 
@@ -63,7 +68,7 @@ class Attachment:
         self.is_off = False
         self._look: Optional[Callable[[torch.nn.Module], None]] = None  # at every call of a module
         self._search: Optional[Tuple[Callable, Callable]] = None  # what stands in for Module.__call__, and that
-        self._inside = threading.local()  # how deep in calls of modules, losses and loss functions
+        self._inside = _Inside()
         self._known_losses: List[Any] = []  # grad_fn of losses of this step
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
         self._passes = 0  # backward passes so far
@@ -204,16 +209,13 @@ class Attachment:
 
     # ---- losses
 
-    def _depth(self) -> int:
-        return getattr(self._inside, "depth", 0)
-
     def is_recording(self) -> bool:
         hook = self.hook
-        return hook is not None and not self.is_off and not hook._is_passive()
+        return hook is not None and hook._is_open and not self.is_off and not guard.disable_smdebug
 
     def enter_loss_module(self, arguments: tuple) -> bool:
         """A loss of ``torch.nn`` is called: registered before its first call, recorded by its own tap."""
-        if not self.is_recording() or self._depth():
+        if self._inside.depth or not self.is_recording():
             return False
         try:
             if arguments[0] not in self.hook.module_set:
@@ -229,7 +231,7 @@ class Attachment:
 
     def enter_loss_function(self, name: str, arguments: tuple) -> bool:
         """A loss of ``torch.nn.functional``: recorded under the function's name, unless another loss called it."""
-        if not self.is_recording() or self._depth():
+        if self._inside.depth or not self.is_recording():
             return False
         if any(isinstance(value, torch.Tensor) and is_in_transform(value) for value in arguments[:2]):
             return False  # inside torch.func tensors have no values
@@ -257,9 +259,11 @@ class Attachment:
         self._passes += 1
         if not self.is_recording():
             return
-        if value.numel() == 1 and not self._comes_from_known_loss(value):
-            self.hook._loss_seen(value)
-            self._record("backward_loss", value)
+        if value.numel() == 1 and not is_in_transform(value) and not self._is_known_loss(value):
+            if self.hook._optimizers.scaler is None:  # else the product may well be infinite
+                self.hook._loss_seen(value)
+            if not self._comes_from_known_loss(value):
+                self._record("backward_loss", value)
         self._known_losses.clear()
         self.hook._backward_begins()
         self._look_for_other_entry()
@@ -282,10 +286,12 @@ class Attachment:
         if value.grad_fn is not None:
             self._known_losses = self._known_losses[-15:] + [value.grad_fn]
 
+    def _is_known_loss(self, value: torch.Tensor) -> bool:
+        """Whether it was looked at when it was computed."""
+        return bool(self._known_losses) and value.grad_fn is self._known_losses[-1]
+
     def _comes_from_known_loss(self, value: torch.Tensor) -> bool:
         level = [value.grad_fn]
-        if self._known_losses and level[0] is self._known_losses[-1]:
-            return True
         for _ in range(_LOSS_DEPTH):
             if any(node is known for node in level for known in self._known_losses):
                 return True

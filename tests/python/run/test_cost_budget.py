@@ -91,6 +91,34 @@ def test_an_optimizer_step_lies_in_each_burst_where_it_takes_several_calls_of_th
     assert {start % calls for start in known} == {calls - 1}, "each begins with the last call before a step"
 
 
+@pytest.mark.parametrize("what, plain, extra", COSTS, ids=[row[0] for row in COSTS])
+def test_steps_that_need_not_be_told_of_change_nothing(what, plain, extra):
+    every, seldom, now, told, untold = CostBudget(), CostBudget(), 0.0, 0, 0
+    for step in range(5000):
+        every.begin(step, now, step)
+        if untold:
+            untold -= 1
+        else:
+            seldom.begin(step, now, step)
+            told, untold = told + 1, seldom.untold_steps()
+        assert every.chosen() == seldom.chosen(), step
+        now += plain + extra * (step in every.chosen())
+    assert told < 2000
+
+
+@pytest.mark.parametrize("calls", [2, 8, 40])
+def test_steps_are_told_of_where_the_optimizer_steps_seldom(calls):
+    budget, untold, starts = CostBudget(), 0, []
+    for step in range(3000):
+        if untold:
+            untold -= 1
+            continue
+        if budget.begin(step, step * 0.01, step // calls) and step >= 4 * calls:
+            starts.append(step)
+        untold = budget.untold_steps()
+    assert len(starts) > 5 and {start % calls for start in starts} == {calls - 1}
+
+
 def test_a_training_whose_optimizer_steps_at_random_is_looked_at_too():
     budget, now, bursts, optimizer_steps, left = CostBudget(), 0.0, 0, 0, 1
     lengths = itertools.cycle([3, 17, 9, 30, 5])

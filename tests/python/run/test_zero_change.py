@@ -178,6 +178,8 @@ BAD_ACTIVATION = NET.replace("self.fc1, self.fc2 =", "self.side, self.fc1, self.
 SCALED = LOOP.format(loss="F.cross_entropy(net(inputs), labels)").replace("for step", "scaler = {scaler}\nfor step")
 SCALED = SCALED.replace("loss.backward()", "scaler.scale(loss).backward()")
 SCALED = SCALED.replace("optimizer.step()", "scaler.step(optimizer); scaler.update()")
+LATE = "nan = float('nan')\n"
+LONG = LOOP.replace("range(6)", "range(26)")
 NON_FINITE = [
     # what, program, first step, what is said
     (
@@ -185,6 +187,22 @@ NON_FINITE = [
         NET.replace("lr=0.1", "lr=1e30") + LOOP.format(loss="net(inputs).square().mean()"),
         1,
         "the loss is inf at step 1",
+    ),
+    (
+        "a loss, long after the last statistics",
+        NET + LATE + LONG.format(loss="F.cross_entropy(net(inputs), labels) * (nan if step == 22 else 1)"),
+        22,
+        "the loss is nan at step 22",
+    ),
+    (
+        "a loss, long after the last statistics, that no optimizer gets to see",
+        NET
+        + LATE
+        + LONG.format(loss="F.cross_entropy(net(inputs), labels) * (nan if step == 22 else 1)")
+        .replace("optimizer.step()", "optimizer.step() if step != 22 else None")
+        .replace("optimizer.zero_grad()", "optimizer.zero_grad() if step != 23 else None"),
+        22,
+        "the loss is nan at step 22",
     ),
     ("a gradient", NET + LOOP.format(loss=BAD_GRADIENT), 1, "'gradient/Net_fc2.bias' is not finite at step 1"),
     ("an activation", BAD_ACTIVATION + PLAIN, 0, "'side_output_0' is not finite at step 0"),
