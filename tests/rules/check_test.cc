@@ -142,6 +142,33 @@ TEST(MissingZeroGrad, ComparesTheOptimizersViewWithOnePass) {
   }
 }
 
+TEST(MissingZeroGrad, LooksAtWhatWasThereBeforeAPass) {
+  struct Case {
+    const char* what;
+    std::size_t changes_every;                 // so many steps
+    std::function<bool(std::size_t)> cleared;  // before the pass of a step
+    std::size_t verdicts;
+  };
+  const auto always = [](std::size_t) { return true; };
+  const auto never = [](std::size_t) { return false; };
+  const Case cases[] = {
+      {"cleared before every pass", 1, always, 0},
+      {"never cleared", 1, never, 1},
+      {"accumulated over four passes", 4, [](std::size_t i) { return i % 4 == 0; }, 0},
+      {"accumulated, never cleared", 4, never, 1},
+      {"cleared late, after a pass of another loss", 2, [](std::size_t i) { return i % 2 == 1; }, 0},
+      {"weights that never change", 100, never, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(20);
+    run.weight("w", [&](std::size_t i) { return i % c.changes_every == 0 ? 0.1 : 0.0; });
+    run.add("scalar/gradient_before/w", {.role = Role::kGradientBefore, .parameter = "w"}, [&](std::size_t i) {
+      return Columns{{Column::kMean, c.cleared(i) ? 0.0 : 0.5}};
+    });
+    EXPECT_EQ(ask(kCheckMissingZeroGrad, run).size(), c.verdicts) << c.what;
+  }
+}
+
 TEST(VanishingGradient, NeedsLayersThatDoNotMove) {
   struct Case {
     const char* what;
