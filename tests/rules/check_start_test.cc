@@ -41,6 +41,30 @@ TEST(TrivialLoss, IsThatOfAConstantAnswer) {
   EXPECT_NEAR(trivial_loss(numbers.record).value(), 4, 1e-5);
 }
 
+TEST(TrivialLoss, OfLabelsThatAreZeroOrOneIsTheirEntropy) {
+  struct Case {
+    const char* what;
+    double first, ones, zeros;  // the first loss; of 100 labels
+    double guess;               // 0 if it is not known
+  };
+  const Case cases[] = {
+      {"even", 0.69, 50, 50, std::log(2.0)},    {"one in ten", 0.65, 10, 90, 0.3251},
+      {"classes with weights", 1.3, 10, 90, 0}, {"shades between zero and one", 0.69, 50, 20, 0},
+      {"one class", 0.69, 100, 0, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(10);
+    run.add("loss", {.role = Role::kLoss, .loss_class = "bcewithlogitsloss"}, Columns{{Column::kMean, c.first}});
+    run.of_loss(Role::kLabels, "bcewithlogitsloss",
+                {{Column::kCount, 100},
+                 {Column::kMean, c.ones / 100},
+                 {Column::kZeros, c.zeros},
+                 {Column::kMin, 0},
+                 {Column::kMax, 1}});
+    EXPECT_NEAR(trivial_loss(run.record).value_or(0), c.guess, 1e-4) << c.what;
+  }
+}
+
 TEST(LearningRateSanity, BackAtAGuessIsNoBetter) {
   for (const auto& [end, verdicts] : {std::pair(std::log(4.0), 1U), std::pair(0.7, 0U)}) {
     MadeRun run(100);
@@ -134,6 +158,10 @@ TEST(InitialLoss, IsNearThatOfAGuess) {
   MadeRun unlabelled(10);
   unlabelled.losses(huge);
   EXPECT_TRUE(ask(kCheckInitialLoss, unlabelled).empty());
+  MadeRun adapted = classifier(huge, {100, 100, 100, 100});
+  adapted.weight("base", [](std::size_t) { return 0.0; });
+  adapted.record.histories.back().role.requires_grad = false;
+  EXPECT_TRUE(ask(kCheckInitialLoss, adapted).empty()) << "what is frozen has learned other answers before";
 }
 
 TEST(Plateau, IsTheLevelOfAGuessAndNotThatOfConvergence) {
@@ -170,6 +198,10 @@ TEST(ClassImbalance, CountsLabelsOfClassifiers) {
   EXPECT_EQ(ask(kCheckClassImbalance, tokens).size(), 1U);
   tokens.record.layer_classes = {"embedding"};
   EXPECT_TRUE(ask(kCheckClassImbalance, tokens).empty()) << "words are as rare as they are";
+
+  MadeRun pixels = classifier(falling, {900, 10, 90});
+  pixels.record.histories.back().shape = Shape{16, 24, 24};
+  EXPECT_TRUE(ask(kCheckClassImbalance, pixels).empty()) << "pixels are as rare as they are";
 
   const auto with_scores_of = [&](double units) {
     MadeRun run = classifier(falling, {900, 10, 90});
@@ -277,6 +309,8 @@ TEST(OscillatingLoss, TellsSwingsFromNoise) {
   EXPECT_EQ(said([](std::size_t i) { return 2 + std::sin(static_cast<double>(i) / 8); }), 1U);
   EXPECT_EQ(said([](std::size_t i) { return 2 + (i % 2 == 0 ? 0.9 : -0.9); }), 0U) << "mini-batches";
   EXPECT_EQ(said(falling), 0U);
+  EXPECT_EQ(said([](std::size_t i) { return 1 + 6 * std::pow(std::sin(static_cast<double>(7 * (i / 4))), 2); }), 0U)
+      << "tasks of four losses each, some of them far harder than others";
   MadeRun restarts(300);
   restarts.losses([](std::size_t i) { return 2 + std::sin(static_cast<double>(i) / 8); });
   restarts.add("scalar/learning_rate/0", {.role = Role::kLearningRate},

@@ -39,6 +39,10 @@ TEST(LearningRateSanity, JudgesStepsByWhatTheLossDoes) {
       {"steps that throw the weights away, and a loss that falls", 2, falling, 0},
       {"large steps and a loss that falls a little", 0.3, slow, 0},
       {"large steps and a loss that breaks", 0.3, [](std::size_t i) { return i < 10 ? 2.0 : NAN; }, 1},
+      {"large steps, and one batch in four costs a lot", 0.3, [](std::size_t i) { return i % 4 == 3 ? 90.0 : 1e-3; },
+       1},
+      {"large steps, a loss that falls, and one bad batch at the end", 0.3,
+       [=](std::size_t i) { return i == 97 ? 90.0 : falling(i); }, 0},
       {"ordinary steps and a loss that does not fall", 1e-3, flat, 0},
       {"steps that get nowhere", 1e-8, flat, 1},
       {"a hundred steps that move next to nothing", 5e-6, flat, 1},
@@ -138,6 +142,32 @@ TEST(MissingZeroGrad, ComparesTheOptimizersViewWithOnePass) {
     run.gradient("w", 1);
     run.add("optimizer_gradient/w", {.role = Role::kOptimizerGradient, .parameter = "w", .rank = 2},
             {{Column::kCosine, c.cosine}, {Column::kL2, c.ratio}});
+    EXPECT_EQ(ask(kCheckMissingZeroGrad, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(MissingZeroGrad, LooksAtWhatWasThereBeforeAPass) {
+  struct Case {
+    const char* what;
+    std::size_t changes_every;                 // so many steps
+    std::function<bool(std::size_t)> cleared;  // before the pass of a step
+    std::size_t verdicts;
+  };
+  const auto always = [](std::size_t) { return true; };
+  const auto never = [](std::size_t) { return false; };
+  const Case cases[] = {
+      {"cleared before every pass", 1, always, 0},
+      {"never cleared", 1, never, 1},
+      {"accumulated over four passes", 4, [](std::size_t i) { return i % 4 == 0; }, 0},
+      {"accumulated, never cleared", 4, never, 1},
+      {"cleared late, after a pass of another loss", 2, [](std::size_t i) { return i % 2 == 1; }, 0},
+      {"weights that never change", 100, never, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(20);
+    run.weight("w", [&](std::size_t i) { return i % c.changes_every == 0 ? 0.1 : 0.0; });
+    run.add("scalar/gradient_before/w", {.role = Role::kGradientBefore, .parameter = "w"},
+            [&](std::size_t i) { return Columns{{Column::kMean, c.cleared(i) ? 0.0 : 0.5}}; });
     EXPECT_EQ(ask(kCheckMissingZeroGrad, run).size(), c.verdicts) << c.what;
   }
 }

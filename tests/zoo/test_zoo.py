@@ -13,12 +13,14 @@ import pytest
 
 import tornasole
 from architectures import ARCHITECTURES
+from often_called import OFTEN_CALLED
 from strangers import STRANGERS
 from trainings import TRAININGS
 
 HERE = pathlib.Path(__file__).parent
 PROGRAM = pathlib.Path(tornasole.__file__).parent / "bin" / "tornasole"
-EXPECTED = {name: rules for zoo in (TRAININGS, ARCHITECTURES, STRANGERS) for name, (_, rules) in zoo.items()}
+ZOOS = (TRAININGS, ARCHITECTURES, STRANGERS, OFTEN_CALLED)
+EXPECTED = {name: rules for zoo in ZOOS for name, (_, rules) in zoo.items()}
 _TABLE = []
 
 

@@ -23,6 +23,7 @@ from tornasole.core.edits import edits
 from tornasole.core.guard import guard
 from tornasole.pytorch.functional_taps import FunctionalTaps
 from tornasole.pytorch.host_tensors import is_distributed, is_unmade, local_part
+from tornasole.pytorch.kept_gradients import KeptGradientTap, watched
 from tornasole.pytorch.module_names import ModuleNames, is_compiled
 from tornasole.pytorch.unseen_callbacks import after_forward, before_forward
 
@@ -68,6 +69,11 @@ class Attached:
         """Called after the module's forward pass, from now on; ``even_on_error``: also when that raised."""
         handle = after_forward(module, function, even_on_error)
         return cls(handle, module._forward_hooks, function)
+
+    @classmethod
+    def to_parameter(cls, parameter: torch.nn.Parameter, function: Callable) -> "Attached":
+        """Called with each gradient of the parameter, from now on."""
+        return cls(parameter.register_hook(function), parameter._backward_hooks, function)
 
     def detach(self) -> None:
         self._callbacks.pop(self._key, None)
@@ -358,6 +364,7 @@ class ModelCapture:
         taps = _Taps()
         taps.follows_structure = True
         engine, rescue = self._engine, self._hook._rescue
+        tapped = []
         with torch.no_grad():
             for name, parameter in self._parameters:
                 if is_unmade(parameter):
@@ -373,9 +380,12 @@ class ModelCapture:
                     if is_distributed(parameter):
                         self._tap_shard(taps, GRADIENT_PREFIX + name, parameter)
                         continue
-                    tap = _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue)
-                    handle = parameter.register_hook(tap)
-                    taps.attached.append(Attached(handle, parameter._backward_hooks, tap))
+                    taps.attached.append(
+                        Attached.to_parameter(parameter, _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue))
+                    )
+                    tapped.append((name, parameter))
+        for name, parameter in watched(tapped) if self._hook._wants_optimizers() else []:
+            taps.attached.append(Attached.to_parameter(parameter, KeptGradientTap(self._hook, name, parameter)))
         out_of_reach = set(self.uncaptured())
         compiled = None if self._compiled is None else self._compiled()
         hidden = []

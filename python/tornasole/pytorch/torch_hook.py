@@ -75,6 +75,7 @@ class Hook(CallbackMethods, BaseHook):
         self._are_losses_tapped = False
         self._optimizers = OptimizerCapture(self)
         self._rescue = self._make_rescue()
+        self._backward_passes = 0  # that were told of
         self._facts: Optional[Dict[str, Any]] = None  # of the open step; none but the usual ones
         self._copies = HostCopies()
         self._has_pass_gradients = True  # of the open step
@@ -342,6 +343,7 @@ class Hook(CallbackMethods, BaseHook):
                     self._save_or_rescue(f"{name}_input_{i}", value.detach())
 
     def _backward_begins(self) -> None:
+        self._backward_passes += 1
         # A pass without gradients, of a teacher or a target network, is not what goes back.
         if not self._has_pass_gradients:
             return

@@ -96,7 +96,9 @@ class StandardPreset:
             self._budget.pause()
             return
         step = self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1
-        if self._budget.begin(step, time.perf_counter(), self._optimizer_steps):
+        # Programs that change the weights themselves do so after backward passes.
+        taken = self._optimizer_steps or self._hook._backward_passes
+        if self._budget.begin(step, time.perf_counter(), taken):
             self._schedule()
         elif self._event_step is None:
             self.untold_steps = self._budget.untold_steps()

@@ -54,8 +54,19 @@ std::optional<LayerScores> layer_scores(const RunRecord& run, const std::string&
   return std::nullopt;
 }
 
+// A model of convolutions alone answers for every pixel.
+bool answers_for_pixels(const RunRecord& run) {
+  const auto has = [&](std::string_view kind) {
+    return std::ranges::any_of(run.layer_classes,
+                               [&](const std::string& type) { return type.find(kind) != std::string::npos; });
+  };
+  return has("conv") && !has("linear") && !has("dense");
+}
+
 // Whether labels are of samples: tokens and pixels have several for each sample, and are as rare as they are.
 bool is_one_per_sample(const RunRecord& run, const History& labels) {
+  constexpr std::size_t kPixelAxes = 3;
+  if (answers_for_pixels(run) || (labels.shape && labels.shape->rank() >= kPixelAxes)) return false;
   for (const History* input : run.of_role(Role::kModelInput)) {
     for (std::size_t i = 0; i < input->size(); ++i) {
       const auto at = std::ranges::lower_bound(labels.points, input->points[i]);
@@ -74,15 +85,6 @@ bool is_one_per_sample(const RunRecord& run, const History& labels) {
 bool reads_tokens(const RunRecord& run) {
   return std::ranges::any_of(run.layer_classes,
                              [](const std::string& type) { return type.find("embedding") != std::string::npos; });
-}
-
-// A model of convolutions alone answers for every pixel.
-bool answers_for_pixels(const RunRecord& run) {
-  const auto has = [&](std::string_view kind) {
-    return std::ranges::any_of(run.layer_classes,
-                               [&](const std::string& type) { return type.find(kind) != std::string::npos; });
-  };
-  return has("conv") && !has("linear") && !has("dense");
 }
 
 // Labels of zero or one, one per sample: how often each came. Several per sample (tags, pixels) are rare on purpose.

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "rules/check/detector.h"
 #include "rules/check/loss_facts.h"
@@ -210,6 +211,19 @@ bool does_rate_rise(const RunRecord& run) {
   return false;
 }
 
+// The deviation of a window's mean as its halves tell it: losses of one step that have something in common, and rare
+// large ones, make it larger than neighbouring losses do.
+double noise_by_halves(const std::vector<double>& values, std::size_t length) {
+  std::vector<double> differences;
+  const std::span<const double> all(values);
+  for (std::size_t i = 0; i + length <= values.size(); i += length) {
+    const auto window = all.subspan(i, length);
+    differences.push_back(std::fabs(mean(window.first(length / 2)) - mean(window.last(length / 2))));
+  }
+  constexpr double kDeviationOfMedian = 1.4826;
+  return kDeviationOfMedian * median(std::move(differences)) / 2;
+}
+
 void look_for_swings(const RunRecord& run, Judgement& judgement) {
   constexpr std::size_t kLeastLosses = 60;
   constexpr std::size_t kWindows = 25;
@@ -228,7 +242,8 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
   }
   if (is_contest(run) || does_rate_rise(run)) return;
   const double scale = std::fabs(median(windows.means));
-  const double least = std::max(6 * windows.noise, 0.2 * scale);
+  // Swings of few windows make the halves of each differ as well, so that those count for less.
+  const double least = std::max({6 * windows.noise, 3 * noise_by_halves(losses.values, windows.length), 0.2 * scale});
   // Turning points: how often the loss went by `least` in one direction after it had gone so in the other.
   std::size_t turns = 0;
   int direction = 0;

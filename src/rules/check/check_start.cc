@@ -192,7 +192,10 @@ void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
   }
   const double loss = losses.values.front();
   const double limit = kHugeLoss * *trivial + 1;
-  if (!(loss > limit)) return;
+  // Layers that are frozen have learned before, and may have learned other answers.
+  const auto weights = run.of_role(Role::kWeight);
+  const bool is_trained = std::ranges::any_of(weights, [](const History* w) { return !w->role.requires_grad; });
+  if (!(loss > limit) || is_trained) return;
   judgement.add(
       {.severity = Severity::kWarning,
        .first_step = losses.steps.front(),

@@ -1,16 +1,20 @@
 // MissingZeroGrad: the gradient the optimizer sees is the sum over all steps so far.
 //
-// It then points where it pointed at the last step, and is many times as large as that of one backward pass. With
-// gradient accumulation it is as large as the passes of one optimizer step make it, and no larger.
+// Where a hook looked at what gradients there were before a backward pass, that tells it: once weights have changed,
+// some pass must find nothing before they change again. Else the gradient tells, if it is not clipped: it points where
+// it pointed at the last step, and is many times as large as that of one backward pass. With gradient accumulation it
+// is as large as the passes of one optimizer step make it, and no larger.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -29,7 +33,74 @@ double passes_per_step(const RunRecord& run) {
   return most;
 }
 
+// Whether a weight is another at a row than at the row before.
+bool has_changed(const History& weight, std::size_t row) {
+  if (const double update = weight.at(Column::kUpdate, row); std::isfinite(update)) return update > 0;
+  return row > 0 && (weight.at(Column::kL2, row) != weight.at(Column::kL2, row - 1) ||
+                     weight.at(Column::kMean, row) != weight.at(Column::kMean, row - 1));
+}
+
+// Stretches of passes from one change of a parameter to the next, and those of them that found no gradient cleared.
+struct Stretches {
+  std::size_t known = 0, kept = 0;
+  Series found = {};  // before each pass
+};
+void add_stretches(const RunRecord& run, const History& before, Stretches* stretches) {
+  const History* weight = run.find(before.role.parameter);
+  if (weight == nullptr || (!run.optimized.empty() && !run.optimized.contains(weight->name))) return;
+  std::optional<bool> is_cleared;  // in the stretch so far, if its beginning is known
+  bool has_pass = false;
+  const StepPoint* last = nullptr;
+  for (std::size_t i = 0; i < weight->size(); ++i) {
+    const StepPoint& point = run.steps[weight->points[i]];
+    if (point.step.mode != run.training_mode()) continue;
+    const bool is_next = last != nullptr && point.step.number == last->step.number + 1;
+    last = &point;
+    if (!is_next) is_cleared.reset();
+    if (is_next && has_changed(*weight, i)) {
+      stretches->known += is_cleared && has_pass ? 1U : 0U;
+      stretches->kept += is_cleared && has_pass && !*is_cleared ? 1U : 0U;
+      is_cleared = has_pass = false;
+    }
+    const auto pass = std::ranges::lower_bound(before.points, weight->points[i]);
+    if (pass == before.points.end() || *pass != weight->points[i]) continue;
+    const double found = before.at(Column::kMean, static_cast<std::size_t>(pass - before.points.begin()));
+    has_pass = true;
+    if (is_cleared && !(std::fabs(found) > 0)) is_cleared = true;
+    stretches->found.steps.push_back(point.global_step);
+    stretches->found.values.push_back(found);
+  }
+}
+
+// Nothing if it is not known. In a contest, one model's loss leaves gradients in the other.
+std::optional<bool> look_before_passes(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastStretches = 2;
+  const std::vector<const History*> watched = run.of_role(Role::kGradientBefore);
+  Stretches stretches;
+  std::vector<std::string> names;
+  for (const History* before : watched) {
+    add_stretches(run, *before, &stretches);
+    names.push_back("gradient/" + before->role.parameter);
+  }
+  if (stretches.known < kLeastStretches || is_contest(run)) return std::nullopt;
+  if (stretches.kept < stretches.known) return false;
+  judgement.add({.severity = Severity::kError,
+                 .first_step = stretches.found.steps.front(),
+                 .last_step = stretches.found.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = names,
+                 .value = static_cast<double>(stretches.kept),
+                 .threshold = 0,
+                 .message = "Each backward pass adds to the gradients of the one before, although the weights have "
+                            "changed in between: gradients are added up and never cleared.",
+                 .causes = {"optimizer.zero_grad() is not called between steps"},
+                 .advice = {"call optimizer.zero_grad() once per optimizer step, before backward()"},
+                 .evidence = evidence_of("largest gradient before a pass", stretches.found)});
+  return true;
+}
+
 void look(const RunRecord& run, Judgement& judgement) {
+  if (look_before_passes(run, judgement)) return;
   std::vector<double> cosines;
   std::vector<double> ratios;  // optimizer's gradient over that of one pass
   std::vector<std::string> names;

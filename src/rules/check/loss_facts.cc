@@ -71,6 +71,40 @@ double samples_summed(const RunRecord& run, const History& labels, double guess)
   return samples >= kLeastSamples && times > 0.4 && times < 1.3 && !falls_at_once ? samples : 1;
 }
 
+bool is_about_two(std::string_view loss_class) {
+  return loss_class.starts_with("bce") || loss_class.starts_with("binary_cross_entropy");
+}
+
+// Of labels that are zero or one: their mean, and how many there are.
+struct Ones {
+  double share = 0, count = 0;
+};
+std::optional<Ones> ones_of(const RunRecord& run, const History& labels) {
+  Ones ones;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (run.steps[labels.points[i]].step.mode != run.training_mode()) continue;
+    const double count = labels.at(Column::kCount, i);
+    const double sum = labels.at(Column::kMean, i) * count;
+    const bool is_binary = labels.at(Column::kMin, i) >= 0 && labels.at(Column::kMax, i) <= 1 &&
+                           std::fabs(labels.at(Column::kZeros, i) + sum - count) < 1e-3 * count;
+    if (!is_binary) return std::nullopt;
+    ones.share += sum;
+    ones.count += count;
+  }
+  ones.share /= ones.count;
+  if (!(ones.share > 0 && ones.share < 1)) return std::nullopt;
+  return ones;
+}
+
+// Nothing where the loss does not begin near that of an even guess: classes have weights then, or it is a sum.
+std::optional<double> binary_guess(const RunRecord& run, const History& labels) {
+  const double even = std::log(2.0);
+  const std::optional<Ones> ones = ones_of(run, labels);
+  const Series losses = run.losses(run.training_mode());
+  if (!ones || losses.empty() || std::fabs(losses.values.front() - even) > 0.25 * even) return std::nullopt;
+  return -ones->share * std::log(ones->share) - (1 - ones->share) * std::log1p(-ones->share);
+}
+
 bool is_mean_square(std::string_view loss_class) {
   return loss_class.starts_with("mse") || loss_class.starts_with("meansquarederror") ||
          loss_class.starts_with("mean_squared_error");
@@ -100,6 +134,16 @@ std::vector<double> last_losses(const Series& losses) {
   return {losses.values.end() - static_cast<std::ptrdiff_t>(window), losses.values.end()};
 }
 
+// Where it ends: the median, or what the batches cost on average where some are next to nothing and others a lot. One
+// bad batch does not count.
+double last_level(const Series& losses) {
+  std::vector<double> last = last_losses(losses);
+  const double usual = median(last);
+  if (last.size() < 3) return usual;
+  std::ranges::sort(last);
+  return std::max(usual, mean(std::span(last).first(last.size() - 1)));
+}
+
 }  // namespace
 
 bool has_loss_suffered(const RunRecord& run) {
@@ -108,25 +152,39 @@ bool has_loss_suffered(const RunRecord& run) {
   const double first = losses.values.front();
   const std::vector<double> last = last_losses(losses);
   if (std::ranges::any_of(last, [](double value) { return !std::isfinite(value); })) return true;
-  return median(last) >= first - 0.02 * std::fabs(first);
+  return last_level(losses) >= first - 0.02 * std::fabs(first);
 }
 
 std::optional<double> loss_left(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   if (losses.size() < 2 || !(losses.values.front() > 0)) return std::nullopt;
-  return median(last_losses(losses)) / losses.values.front();
+  return last_level(losses) / losses.values.front();
 }
 
 bool is_loss_of_a_guess(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   const std::optional<double> trivial = trivial_loss(run);
-  return losses.size() >= 2 && trivial && median(last_losses(losses)) > 0.97 * *trivial;
+  return losses.size() >= 2 && trivial && last_level(losses) > 0.97 * *trivial;
 }
 
 namespace {
 
+// Of labels that are zero or one, by as much as their share may be off.
+double binary_doubt(const RunRecord& run) {
+  const std::optional<double> guess = trivial_loss(run);
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    const std::optional<Ones> ones = ones_of(run, *labels);
+    if (!guess || !ones) continue;
+    const double share = ones->share;
+    const double slope = std::fabs(std::log((1 - share) / share));
+    return std::min(1.0, 2 * slope * std::sqrt(share * (1 - share) / ones->count) / *guess);
+  }
+  return 0;
+}
+
 // How far the loss of a guess may be off, as a share: a variance is known as well as its samples are many.
 double guess_doubt(const RunRecord& run) {
+  if (is_about_two(run.loss_class())) return binary_doubt(run);
   if (!is_mean_square(run.loss_class())) return 0;
   double samples = 0;
   for (const History* labels : run.of_role(Role::kLabels)) {
@@ -188,6 +246,7 @@ std::optional<double> trivial_loss(const RunRecord& run) {
       if (!guess && labels->size() > 0) guess = even_guess(run, *labels);
       return guess ? *guess * samples_summed(run, *labels, *guess) : guess;
     }
+    if (is_about_two(loss)) return binary_guess(run, *labels);
     if (is_mean_square(loss)) return variance(run, *labels);
   }
   return std::nullopt;

@@ -279,8 +279,8 @@ std::vector<Need> Recorder::needs() const {
     return trial_.has_tensor("derived/classes/" + std::string(name));
   };
   return {
-      {.choose = of({Role::kLoss, Role::kValidationLoss, Role::kLearningRate, Role::kGradNorm, Role::kMetric,
-                     Role::kImportance}),
+      {.choose = of({Role::kLoss, Role::kValidationLoss, Role::kLearningRate, Role::kGradNorm, Role::kGradientBefore,
+                     Role::kMetric, Role::kImportance}),
        .stats = kRecordStats,
        .derived = {"counts"}},
       {.choose = [=](std::string_view name) { return parameters(name) && is_update_stored(name); },

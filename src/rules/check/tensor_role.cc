@@ -166,7 +166,8 @@ TensorRole RoleFinder::loss_role(std::string_view name) const {
 TensorRole RoleFinder::role_of(std::string_view name) const {
   if (name.starts_with("derived/")) return {};
   for (const auto& [prefix, kind] : {std::pair("gradient/", Role::kGradient), std::pair("gradients/", Role::kGradient),
-                                     std::pair("optimizer_gradient/", Role::kOptimizerGradient)}) {
+                                     std::pair("optimizer_gradient/", Role::kOptimizerGradient),
+                                     std::pair("scalar/gradient_before/", Role::kGradientBefore)}) {
     if (const auto parameter = after(name, prefix)) {
       const auto known = by_gradient_.find(*parameter);
       TensorRole role = parameter_role(known == by_gradient_.end() ? *parameter : known->second);

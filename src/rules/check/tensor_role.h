@@ -26,6 +26,7 @@ enum class Role : std::uint8_t {
   kBias,               // any other parameter
   kGradient,           // of one backward pass
   kOptimizerGradient,  // as the optimizer saw it
+  kGradientBefore,     // the largest magnitude that a parameter's gradient had before a backward pass added to it
   kOptimizerState,
   kLoss,
   kValidationLoss,  // of a data set that does not train, where one step has both

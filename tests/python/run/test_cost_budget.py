@@ -113,7 +113,8 @@ def test_steps_are_told_of_where_the_optimizer_steps_seldom(calls):
         if untold:
             untold -= 1
             continue
-        if budget.begin(step, step * 0.01, step // calls) and step >= 4 * calls:
+        budget.begin(step, step * 0.01, step // calls)
+        if budget.chosen()[0] == step and step >= 4 * calls:
             starts.append(step)
         untold = budget.untold_steps()
     assert len(starts) > 5 and {start % calls for start in starts} == {calls - 1}
@@ -129,6 +130,28 @@ def test_a_training_whose_optimizer_steps_at_random_is_looked_at_too():
         bursts += budget.begin(step, now, optimizer_steps)
         now += 0.010
     assert bursts > 10
+
+
+@pytest.mark.parametrize("lengths", [[40], [30, 31, 33, 36], [5, 12, 7, 60, 9], [300]])
+def test_bursts_last_until_the_optimizer_has_taken_a_step(lengths):
+    budget, now, optimizer_steps, left, step = CostBudget(), 0.0, 0, lengths[0], 0
+    following = itertools.cycle(lengths[1:] + lengths[:1])
+    bursts = []  # each: (steps of the model, after how many of the optimizer)
+    while step < 20000:
+        budget.begin(step, now, optimizer_steps)
+        if step in budget.chosen():
+            if not bursts or bursts[-1][-1][0] != step - 1:
+                bursts.append([])
+            bursts[-1].append((step, optimizer_steps))
+            now += 0.0002
+        step, left, now = step + 1, left - 1, now + 0.010
+        if left == 0:
+            optimizer_steps, left = optimizer_steps + 1, next(following)
+    later = [burst for burst in bursts if burst[0][1] >= len(lengths)][:-1]
+    assert len(later) > 10
+    steps = [burst[-1][1] - burst[0][1] for burst in later]
+    assert min(steps) >= (1 if lengths == [300] else 2)
+    assert max(len(burst) for burst in bursts) <= 96
 
 
 def test_time_that_is_not_the_trainings_does_not_count():

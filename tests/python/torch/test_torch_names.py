@@ -222,6 +222,24 @@ def test_gradients_accumulated_scaled_and_clipped(tmp_path):
     assert trial.value("scalar/grad_norm", 1) == pytest.approx([8**0.5])
 
 
+@pytest.mark.parametrize("clears", ["to none", "to zero", "never"])
+def test_what_is_left_of_gradients_before_a_pass(clears, tmp_path):
+    hook = hook_for(tmp_path / "run", include_collections=["gradients", "optimizer_gradients"])
+    net = nn.Linear(2, 1, bias=False)
+    hook.register_module(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3):
+        net(torch.ones(1, 2)).sum().backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        if clears != "never":
+            optimizer.zero_grad(set_to_none=clears == "to none")
+    hook.close()
+    trial = TrialDump(tmp_path / "run")
+    found = [trial.value("scalar/gradient_before/Linear_weight", step)[0] for step in range(3)]
+    assert found == ([0.0, pytest.approx(0.5**0.5), pytest.approx(0.5**0.5)] if clears == "never" else [0.0] * 3)
+
+
 def test_parallel_wrappers_in_names(tmp_path):
     for stable, weight in ((False, "DataParallel_module.fc1.weight"), (True, "Plain_fc1.weight")):
         hook = hook_for(tmp_path / str(stable), include_collections=["weights"], stable_names=stable)
