@@ -3,8 +3,7 @@
     PYTHONPATH=build/py311/python .venvs/mxnet/bin/python bench/gluon_bench.py [--steps 150] [--rounds 3]
 
 Each line: the time of a step without a hook, and what the hooks take in a step, as medians. MXNet runs each operation on
-the thread that calls it, so a hook waits for none; the processor time of that thread in the calls of the hook is what it
-adds.
+the thread that calls it, so a hook waits for none: the time in the calls of the hook is what it adds.
 """
 
 import argparse
@@ -60,9 +59,9 @@ def timed(hook):
 
     def taking_time(callback):
         def call(*arguments):
-            begin = time.thread_time()
+            begin = time.perf_counter()
             callback(*arguments)
-            spent[-1] += time.thread_time() - begin
+            spent[-1] += time.perf_counter() - begin
 
         return call
 
@@ -88,12 +87,12 @@ def steps_of(count, hook=None):
         hook.register_hook(loss_of)
     for _ in range(count):
         spent.append(0.0)
-        begin = time.thread_time()
+        begin = time.perf_counter()
         with autograd.record():
             loss = loss_of(net(values), labels)
         loss.backward()
         trainer.step(64)
-        times.append(time.thread_time() - begin)
+        times.append(time.perf_counter() - begin)
     return (times if hook is None else spent)[10:]
 
 

@@ -33,11 +33,12 @@ struct RuleConfiguration {
   std::vector<std::string> other_trials = {};  // RuleParameters.other_trials, separated by commas
   std::string actions = {};                    // RuleParameters.action_json, as RuleActions::parse takes it
   std::vector<NeededCollection> collections = {};
+  std::string place = {};  // "rules.json:3: [1].DebugRuleConfiguration: ", to go before what is wrong with it
 };
 
 // kInvalid, with file, line, key, value and what is allowed, for the first thing that is wrong: a key, a type, a rule
-// or a parameter that does not exist, a name used twice. Numbers, truth values and lists are taken as the texts they
-// stand for. Trailing commas are tolerated.
+// or a parameter that does not exist, actions that are no JSON, a name used twice. Numbers, truth values and lists are
+// taken as the texts they stand for. Trailing commas are tolerated.
 TORNASOLE_EXPORT Result<std::vector<RuleConfiguration>> parse_rule_configurations(std::string_view text,
                                                                                   std::string_view file);
 // kInvalid unless it can be the name of a report.

@@ -78,10 +78,15 @@ Result<NamedRule> RuleJob::make(const RuleConfiguration& rule) {
     TORNASOLE_TRY(const Trial* other, other_trial(path));
     context.others.push_back(other);
   }
-  TORNASOLE_TRY(NamedRule made, make_rule(rule.rule, rule.parameters, context));
-  made.name = rule.name;
-  TORNASOLE_CHECK(add_actions(rule.name, made.rule->action()));
-  if (!reports_ && !made.rule->files().empty()) {
+  auto made = make_rule(rule.rule, rule.parameters, context);
+  if (!made) {
+    Error error = made.error();
+    error.message.insert(0, rule.place);
+    return error;
+  }
+  made->name = rule.name;
+  TORNASOLE_CHECK(add_actions(rule.name, made->rule->action()));
+  if (!reports_ && !made->rule->files().empty()) {
     return invalid_error("rule {} writes files: say where to, by --report DIR", rule.name);
   }
   return made;

@@ -12,6 +12,7 @@
 #include "config/problems.h"
 #include "config/values.h"
 #include "tornasole/rule.h"
+#include "tornasole/rule_actions.h"
 
 namespace tornasole {
 namespace {
@@ -78,8 +79,9 @@ class Reader {
   static std::string below(const std::string& path, std::string_view key) {
     return path.empty() ? std::string(key) : path + "." + std::string(key);
   }
+  std::string place_of(int line, const std::string& key) const { return config::Place{file_, line, key}.prefix(); }
   Error at(int line, const std::string& key, std::string_view message) const {
-    return invalid_error("{}{}", config::Place{file_, line, key}.prefix(), message);
+    return invalid_error("{}{}", place_of(line, key), message);
   }
 
   // Rules by name, as the service's own file has them.
@@ -132,6 +134,7 @@ class Reader {
 
   Status read_rule(const Json& inner, const std::string& path, RuleConfiguration* rule) {
     TORNASOLE_CHECK(object_of(inner, path, &inner_keys()));
+    rule->place = place_of(inner.line(), path);
     const std::string parameters_path = below(path, "RuleParameters");
     const Json* parameters = inner.find("RuleParameters");
     if (parameters == nullptr) return at(inner.line(), path, "it has no RuleParameters");
@@ -146,6 +149,9 @@ class Reader {
     const auto type = find_rule(rule->rule);
     if (!type) return at(line, below(parameters_path, "rule_to_invoke"), type.error().message);
     rule->actions = take("action_json");
+    if (const auto actions = RuleActions::parse(rule->actions, {}); !actions) {
+      return at(line, below(parameters_path, "action_json"), actions.error().message);
+    }
     if (std::ranges::find((*type)->parameters, "other_trials", &Parameter::name) == (*type)->parameters.end()) {
       rule->other_trials = config::split_list(take("other_trials"));
     }
@@ -178,7 +184,9 @@ class Reader {
       TORNASOLE_CHECK(object_of((*list)[i], own_path, &collection_keys()));
       const Json* name = (*list)[i].find("CollectionName");
       if (name == nullptr || name->as_string() == nullptr || name->as_string()->empty()) {
-        return at((*list)[i].line(), below(own_path, "CollectionName"), "it must be there, and a text");
+        return at((*list)[i].line(), below(own_path, "CollectionName"),
+                  fmt::format("it is {}; it must be a text that is not empty",
+                              name == nullptr ? "missing" : name->to_message()));
       }
       NeededCollection collection{.name = *name->as_string()};
       if (const Json* parameters = (*list)[i].find("CollectionParameters")) {

@@ -177,6 +177,11 @@ class BadUse(RuleTest):
         result = self.rule("--trial-dir", self.written("sick"), "--config", config, code=2)
         self.assertIn("rules.json:1: [1].DebugRuleConfiguration.RuleParameters.rule_to_invoke: no rule", result.stderr)
 
+    def test_a_rule_of_the_configuration_that_cannot_be_made_is_told_with_its_place(self):
+        config = self.write("rules.json", [configuration("ExplodingTensor"), configuration("SimilarAcrossRuns")])
+        result = self.rule("--trial-dir", self.written("sick"), "--config", config, code=2)
+        self.assertIn("rules.json:1: [1].DebugRuleConfiguration: rule SimilarAcrossRuns: 0 other trials", result.stderr)
+
     def test_errors_as_json(self):
         answer = self.json_of(self.path("gone"), "ExplodingTensor", code=2)
         self.assertEqual(answer["error"]["code"], "not found")

@@ -123,7 +123,14 @@ TEST(RuleConfiguration, AMistakeIsToldWithFilePlaceValueAndWhatIsAllowed) {
       {"a collection without a name",
        R"({"DebugRuleConfiguration": {"RuleParameters": {"rule_to_invoke": "ExplodingTensor"}},
            "CollectionConfigurations": [{}]})",
-       {"CollectionConfigurations[0].CollectionName: it must be there"}},
+       {"rules.json:2: CollectionConfigurations[0].CollectionName: it is missing; it must be a text"}},
+      {"a collection whose name is a number",
+       R"({"DebugRuleConfiguration": {"RuleParameters": {"rule_to_invoke": "ExplodingTensor"}},
+           "CollectionConfigurations": [{"CollectionName": 7}]})",
+       {"rules.json:2: CollectionConfigurations[0].CollectionName: it is 7; it must be a text that is not empty"}},
+      {"actions that are no JSON",
+       object(R"("rule_to_invoke": "ExplodingTensor", "action_json": "{")", "a"),
+       {"rules.json:", "DebugRuleConfiguration.RuleParameters.action_json: actions must be JSON, and \"{\" is none"}},
   };
   for (const Case& c : cases) {
     const auto rules = parse_rule_configurations(c.text, "rules.json");

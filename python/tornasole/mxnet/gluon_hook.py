@@ -16,7 +16,7 @@ that was hybridized nothing can be seen: its own input and output, its parameter
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import mxnet
 from mxnet import autograd
@@ -66,6 +66,8 @@ class Hook(BaseHook):
         self._step_callbacks: List[Any] = []  # at the roots, as long as the hook is open
         self._value_callbacks: List[Any] = []  # at what is due, for the steps that are
         self._tapped_due_set = 0
+        self._numbers: Dict[str, int] = {}  # of the inputs and outputs of each block, in the open step
+        self._without_parameters = 0  # a set of what is due in which no parameter and no gradient is
         self._custom: List[Tuple[str, Any, Any]] = []
         self._is_described = True
         self._is_open = True
@@ -85,6 +87,7 @@ class Hook(BaseHook):
             self.logger.warning("the block %s is registered already", block.name)
             return
         self.registered_blocks.add(block)
+        self._without_parameters = 0
         self._is_described = False
         if isinstance(block, Loss):
             self._losses.append(block)
@@ -132,6 +135,7 @@ class Hook(BaseHook):
         self._is_due = self._begin_step(follows if self._mode_follows_training else None)
         self._save_custom()
         if self._is_due:
+            self._numbers.clear()
             self._engine_hook.set_facts({"training": autograd.is_training(), "grad_enabled": autograd.is_recording()})
             self._tap_what_is_due()
         elif self._value_callbacks:
@@ -142,9 +146,14 @@ class Hook(BaseHook):
         """The forward pass of a block is done."""
         if not self._is_due:
             return
-        for save, values in ((self._engine_hook.save_input, inputs), (self._engine_hook.save_output, outputs)):
+        engine = self._engine_hook
+        for place, values in ((f"{block.name}_input", inputs), (f"{block.name}_output", outputs)):
             for value in _arrays(values):
-                self._saved(block.name, lambda value=value, save=save: save(block.name, value.asnumpy()))
+                number = self._numbers.get(place, 0)  # a block that is called several times in a step is numbered on
+                self._numbers[place] = number + 1
+                name = f"{place}_{number}"
+                if engine.wants(name):  # to have the values of an array takes long
+                    self._saved(name, lambda name=name, value=value: engine.save(name, value.asnumpy()))
 
     # ---- steps
 
@@ -156,8 +165,9 @@ class Hook(BaseHook):
                 self._is_described = True
                 self._engine_hook.describe_model(describe(self._roots, self._losses))
                 self._save_graph()
-            for parameter in self._parameters():
-                self._save_parameter(parameter)
+            due_set = self._engine_hook.due_set()
+            if due_set != self._without_parameters and not any([self._save_parameter(p) for p in self._parameters()]):
+                self._without_parameters = due_set
         super()._end_step(partial)
 
     def _save_graph(self) -> None:
@@ -167,20 +177,23 @@ class Hook(BaseHook):
                 self._engine_hook.save_graph(graph)
 
     def _parameters(self) -> Iterator[Parameter]:
+        """Each once, in the order of the blocks."""
         seen = set()
-        for root in self._roots:
-            for parameter in root.collect_params().values():
-                if parameter.name not in seen:
-                    seen.add(parameter.name)
-                    yield parameter
+        for parameter in (p for root in self._roots for block in blocks_of(root) for p in block.params.values()):
+            if parameter.name not in seen:
+                seen.add(parameter.name)
+                yield parameter
 
-    def _save_parameter(self, parameter: Parameter) -> None:
+    def _save_parameter(self, parameter: Parameter) -> bool:
+        """False if nobody wants it, nor its gradient."""
         engine, name = self._engine_hook, parameter.name
         gradient = f"gradient/{name}"
-        if engine.wants(name):
+        is_wanted, is_gradient_wanted = engine.wants(name), engine.wants(gradient)
+        if is_wanted:
             self._saved(name, lambda: engine.save(name, parameter.data(parameter.list_ctx()[0]).asnumpy()))
-        if parameter.grad_req != "null" and engine.wants(gradient):
+        if is_gradient_wanted and parameter.grad_req != "null":
             self._saved(gradient, lambda: engine.save(gradient, parameter.grad(parameter.list_ctx()[0]).asnumpy()))
+        return is_wanted or is_gradient_wanted
 
     def _saved(self, name: str, save: Callable[[], None]) -> None:
         try:

@@ -58,6 +58,17 @@ def test_collections(what, options, names, tmp_path):
     assert hook.report()["errors"] == []
 
 
+def test_values_that_nobody_wants_are_not_fetched(tmp_path, monkeypatch):
+    hook = hook_for(tmp_path)
+    training = Training(hook)
+    fetched = []
+    fetch = mxnet.nd.NDArray.asnumpy
+    monkeypatch.setattr(mxnet.nd.NDArray, "asnumpy", lambda array: fetched.append(array.shape) or fetch(array))
+    training.run(3)
+    hook.close()
+    assert fetched == [(6,)] * 3  # the loss
+
+
 def test_save_all(tmp_path):
     hook = hook_for(tmp_path, save_all=True)
     Training(hook).run(1)
