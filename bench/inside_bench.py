@@ -23,6 +23,8 @@ from torch import nn
 from torch_bench import MODELS
 
 RULES_NICENESS = 10
+# What the rules below ask for: a hook without them saves it as well.
+STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 RULES = ["VanishingGradient", "GradNormSpike", "WeightDivergence", "LossSpike", "LossDivergence"]
 
 
@@ -37,12 +39,13 @@ class Contender:
         self.hook = None
         if options:
             save_config = ours.SaveConfig(save_interval=1)
-            form = ours.ReductionConfig(abs_reductions=["mean"], norms=["l2"])
+            form = ours.ReductionConfig(**STATISTICS)
             self.hook = ours.Hook(
                 out_dir=directory,
                 save_config=save_config,
                 reduction_config=form,
                 include_collections=["weights", "gradients"],
+                derived=["update"],
                 **{name: value for name, value in options.items() if value is not None},
             )
             self.hook.register_module(self.net)
