@@ -68,8 +68,9 @@ Result<std::vector<RuleConfiguration>> rules_of_file(const RuleArgumentsGiven& g
     return invalid_error("--{}: the parameters of the rules of --config are in the file",
                          given.parameters.begin()->first);
   }
-  TORNASOLE_TRY(const std::string text, environment.read_file(given.config, kMaxConfigBytes));
-  TORNASOLE_TRY(auto rules, parse_rule_configurations(text, given.config));
+  const auto text = environment.read_file(given.config, kMaxConfigBytes);
+  if (!text) return invalid_error("--config {}", text.error().message);
+  TORNASOLE_TRY(auto rules, parse_rule_configurations(*text, given.config));
   for (RuleConfiguration& rule : rules) {
     if (rule.actions.empty()) rule.actions = given.actions;
     if (rule.other_trials.empty()) rule.other_trials = config::split_list(given.other_trials);

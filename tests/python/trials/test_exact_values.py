@@ -8,7 +8,7 @@ import pytest
 
 from trial_files import TrialFiles, open_hook
 
-from tornasole.exceptions import SMDebugError, TensorUnavailableForStep
+from tornasole.exceptions import SMDebugError, SMDebugValueError, TensorUnavailableForStep
 from tornasole.trials import create_trial
 
 NATIVE = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
@@ -129,3 +129,16 @@ def test_damage_that_fails_names_the_file(written, tmp_path):
     trial = create_trial(str(tmp_path / "run"), on_damage="skip")
     assert trial.steps() == [0, 2]
     assert [path for path, _, _ in trial.damage] == [index.relative_to(tmp_path / "run").as_posix()]
+
+
+def test_complex_numbers_have_no_order(tmp_path):
+    hook = open_hook(tmp_path / "run")
+    hook.begin_step(None)
+    hook.save("z", numpy.array([3 + 4j, -1 + 0j]))
+    hook.end_step()
+    hook.close()
+    tensor = create_trial(str(tmp_path / "run")).tensor("z")
+    for name in ("min", "max"):
+        with pytest.raises(SMDebugValueError, match=f"{name} is not defined for tensor .*complex128"):
+            tensor.reduction_value(0, name)
+    assert (tensor.reduction_value(0, "min", abs=True), tensor.reduction_value(0, "max", abs=True)) == (1, 5)

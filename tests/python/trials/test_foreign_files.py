@@ -103,3 +103,31 @@ def test_a_scalar_before_the_first_step_of_its_mode_is_read(tmp_path):
         json.dump(content, file)
     trial = create_trial(files.path)
     assert trial.tensor("scalar/lr").value(0, mode=ModeKeys.EVAL).tolist() == [0.5]
+
+
+def test_steps_of_a_mode_that_come_again_keep_their_values(tmp_path):
+    """As after a resumed run whose mode began anew: a global step is never answered with another one's value."""
+    files = TrialFiles(tmp_path)
+    for step, mode_step in enumerate([0, 1, 1, 0, 2]):
+        files.write(step, mode="TRAIN", mode_step=mode_step, tensors={"a": [step]})
+    files.end()
+    tensor = create_trial(files.path).tensor("a")
+    assert [tensor.value(step).tolist() for step in tensor.steps()] == [[0], [1], [2], [3], [4]]
+    assert tensor.prev_steps(4, 2) == [3, 4]
+    assert tensor.prev_steps(3, 3) == [1, 2, 3]
+
+
+def test_a_value_that_has_a_shape_record_too(tmp_path):
+    files = TrialFiles(tmp_path)
+    files.write(0, tensors={"loss": [1.5, 2.5]}, shapes={"loss": ("loss", (2,))})
+    files.end()
+    tensor = create_trial(files.path).tensor("loss")
+    assert tensor.value(0).tolist() == [1.5, 2.5]
+    assert tensor.shape(0) == (2,)
+    assert tensor.reduction_value(0, "mean") == 2
+
+
+def test_a_mode_without_steps_has_no_names(files):
+    trial = create_trial(files.path)
+    assert trial.tensor_names(mode=ModeKeys.PREDICT) == []
+    assert trial.tensor_names(step=9, mode=ModeKeys.EVAL) == []
