@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as functional
 
 from tornasole import _engine
+from tornasole.pytorch.uncounted_frames import uncounted
 
 try:
     from torch.overrides import TorchFunctionMode
@@ -61,8 +62,11 @@ if TorchFunctionMode is not None:
                 self._is_active = False
                 self.__exit__(None, None, None)
 
+        @uncounted
         def __torch_function__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
+            if "_stacklevel" in kwargs:  # of what softmax warns: it was called twice, and by PyTorch the second time
+                kwargs["_stacklevel"] += 2
             name = self._functions.get(func)
             if name is None or not args or not isinstance(args[0], torch.Tensor) or _engine.is_in_backward():
                 return func(*args, **kwargs)

@@ -3,12 +3,12 @@
 import json
 import logging
 import os
-import sys
 import tempfile
 from typing import Any, Callable, Optional, Tuple
 
 from tornasole.exceptions import RunDirectoryOccupied
 from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS, is_wanted
+from tornasole.run.program_stderr import LogToProgram, tell
 
 _MOST_OCCUPIED = 1000
 
@@ -35,8 +35,7 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     hook._is_automatic = True
     _log_to_stderr()
     why = "" if is_first else f", since another run lives in {out}"
-    # In one piece: workers of one training may tell it at the same time.
-    print(f"tornasole: capturing into {hook.out_dir}{why}\n", end="", file=sys.stderr)
+    tell(f"tornasole: capturing into {hook.out_dir}{why}")
     return hook
 
 
@@ -59,7 +58,7 @@ def _first_that_is_free(make: Callable[[int], object], first: int) -> Tuple[obje
 
 def tell_nothing_is_captured(error: Exception) -> None:
     """Says why a program runs without capture; the program itself goes on."""
-    print(f"tornasole: nothing will be captured: {type(error).__name__}: {error}", file=sys.stderr)
+    tell(f"tornasole: nothing will be captured: {type(error).__name__}: {error}")
 
 
 def _log_to_stderr() -> None:
@@ -69,7 +68,7 @@ def _log_to_stderr() -> None:
     for handler in get_logger().handlers:
         if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
             get_logger().removeHandler(handler)
-            told = logging.StreamHandler(sys.stderr)
+            told = LogToProgram()
             told.setFormatter(logging.Formatter("tornasole: %(levelname)s: %(message)s"))
             told.setLevel(max(handler.level, logging.WARNING))
             get_logger().addHandler(told)

@@ -1,7 +1,6 @@
 """Functions in whose place ours stand, unseen by the program.
 
-1. What the function warns of is told of its caller: Python's warnings do not count frames of the import machinery,
-   which they know by the name of the file.
+1. What the function warns of is told of its caller.
 2. Tracebacks have no frame of ours.
 3. TorchScript compiles the function itself.
 """
@@ -11,8 +10,9 @@ from typing import Any, Callable
 
 import torch
 
+from tornasole.pytorch.uncounted_frames import uncounted
+
 is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
-_UNCOUNTED = "<tornasole, as importlib._bootstrap>"
 
 
 def stand_in(function: Callable, enter: Callable[[tuple], bool], leave: Callable[[Any], None]) -> Callable:
@@ -35,6 +35,6 @@ def stand_in(function: Callable, enter: Callable[[tuple], bool], leave: Callable
             leave(value)
         return value
 
-    called_instead.__code__ = called_instead.__code__.replace(co_filename=_UNCOUNTED)
+    uncounted(called_instead)
     called_instead.__prepare_scriptable__ = lambda: function
     return called_instead

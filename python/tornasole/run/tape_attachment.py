@@ -6,7 +6,6 @@ inside a function of TensorFlow have no values: that is told, once.
 """
 
 import functools
-import sys
 import threading
 from typing import Any, Callable, List, Optional
 
@@ -14,6 +13,7 @@ import tensorflow as tf
 
 from tornasole.run import keras_attachment
 from tornasole.run.automatic_hook import is_to_be_found, tell_nothing_is_captured
+from tornasole.run.program_stderr import tell
 
 
 class Attachment:
@@ -59,10 +59,9 @@ class Attachment:
     def _tell_of_function(self) -> None:
         if not self._has_told and self._hook is None:
             self._has_told = True
-            print(
+            tell(
                 "tornasole: a training step inside a tf.function cannot be captured: its tensors have no values there. "
-                "Without the function, or with tf.config.run_functions_eagerly(True), it can",
-                file=sys.stderr,
+                "Without the function, or with tf.config.run_functions_eagerly(True), it can"
             )
 
     def _watch_optimizers(self) -> None:

@@ -25,6 +25,7 @@ import torch
 from tornasole.core.guard import guard
 from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.program_stderr import tell
 from tornasole.run.stand_ins import is_compiling, stand_in
 
 # Functions of torch.nn.functional whose value is a loss.
@@ -371,9 +372,8 @@ def attach() -> Attachment:
 def _tell_what_is_missing(attachment: Attachment) -> None:
     """At the end of a program that trained something without a call of a module: there is no trial, and here is why."""
     if attachment.hook is None and attachment._passes and not attachment.is_off:
-        print(
+        tell(
             f"tornasole: nothing was captured: backward() was called {attachment._passes} times, but no torch.nn.Module "
-            "with something to train; models are found when they are called as model(...)",
-            file=sys.stderr,
+            "with something to train; models are found when they are called as model(...)"
         )
 

@@ -249,3 +249,41 @@ def test_what_a_program_is_warned_of_is_the_same(text, run_program, tmp_path):
     told = [line for line in ran.stderr.splitlines() if not line.startswith("tornasole:")]
     assert told == bare.stderr.splitlines()
     assert "Net_fc1.weight" in TrialDump(tmp_path / "out").names
+
+
+def test_a_warning_of_a_function_in_the_forward_pass_names_the_programs_line(run_program):
+    text = (
+        HEAD
+        + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+    def forward(self, x):
+        return F.log_softmax(self.layer(x)) + F.softmax(F.relu(x)[:, :3])
+net = Net()
+for _ in range(2):
+    net(torch.randn(8, 4)).sum().backward()
+"""
+    )
+    told = run_program(text).stderr
+    assert told.count("train.py:13: UserWarning: Implicit dimension choice") == 2, told
+    ours = run_program(text, under=["--out", "out"]).stderr
+    assert [line for line in ours.splitlines() if not line.startswith("tornasole:")] == told.splitlines()
+
+
+def test_nothing_is_told_into_an_open_progress_bar(run_program, tmp_path):
+    text = (
+        HEAD
+        + """
+from tqdm import tqdm
+net = nn.Linear(4, 3)
+for _ in tqdm(range(3), desc="epochs", mininterval=0):
+    net(torch.randn(8, 4)).sum().backward()
+"""
+    )
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    told = f"tornasole: capturing into {tmp_path / 'out'}"
+    written = ran.stderr.replace("\r", "\n").splitlines()
+    assert any(line.strip() in (told, "tornasole: capturing into out") for line in written), written
