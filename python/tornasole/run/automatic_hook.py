@@ -6,6 +6,7 @@ import os
 import tempfile
 from typing import Any, Callable, Optional, Tuple
 
+from tornasole.core.config_constants import DEFAULT_SAGEMAKER_OUTDIR
 from tornasole.exceptions import RunDirectoryOccupied
 from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS, is_wanted
 from tornasole.run.program_stderr import LogToProgram, tell
@@ -81,7 +82,7 @@ def _hook_from_file(hook_class, out: Optional[str], ending: str):
     path = next(filter(None, map(os.environ.get, CONFIG_VARIABLES)))
     with open(path, encoding="utf-8-sig") as file:
         settings = json.load(file)
-    settings["LocalPath"] = (out or settings["LocalPath"]) + ending
+    settings["LocalPath"] = (out or settings.get("LocalPath") or DEFAULT_SAGEMAKER_OUTDIR) + ending
     with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="tornasole-", encoding="utf-8") as file:
         json.dump(settings, file)
         file.flush()

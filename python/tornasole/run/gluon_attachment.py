@@ -2,7 +2,8 @@
 
 The first call of an outermost block with something to train makes the hook and registers that block; until then calls of
 blocks are looked at, afterwards they are not. Losses of ``gluon.loss`` are registered at their first call. The mode of a
-step is training or evaluation, as ``autograd`` says. A hook that the script builds itself is used instead.
+step is training or evaluation, as ``autograd`` says. A hook that the script builds itself is used instead. After
+``del_hook()`` the next model makes another.
 """
 
 import threading
@@ -12,7 +13,7 @@ from mxnet.gluon import Block
 from mxnet.gluon.loss import Loss
 from mxnet.ndarray import NDArray
 
-from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.automatic_hook import is_to_be_found, make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.fixed_presets import make_preset_hook
 
 
@@ -40,8 +41,11 @@ class Attachment:
                 self._inside.is_true = False
 
         def call_loss(block, *arguments):
-            if self.hook is not None and not self._is_off and block not in self.hook.registered_blocks:
-                self._guarded(self.hook.register_block, block)
+            if self.hook is not None and not self._is_off:
+                if is_to_be_found(self.hook):  # the script gave it up: the next call of a model makes another
+                    self.hook, Block.__call__ = None, call_block
+                elif block not in self.hook.registered_blocks:
+                    self._guarded(self.hook.register_block, block)
             return call(block, *arguments)
 
         Block.__call__ = call_block

@@ -65,6 +65,14 @@ def test_presets(what, preset, hybrid, names, tmp_path):
     assert trial.modes() == [(0, "TRAIN", 0), (1, "TRAIN", 1), (2, "TRAIN", 2), (3, "TRAIN", 3), (4, "EVAL", 0)]
 
 
+def test_a_hook_that_the_script_gives_up_is_followed_by_another(tmp_path):
+    again = "\nimport tornasole.mxnet as ts\nts.get_hook().close()\nts.del_hook()\n"
+    text = TRAINING.replace("HYBRID", "False")
+    run(text + again + text, tmp_path, "--out", "out", "--preset", "light")
+    assert TrialDump(tmp_path / "out").modes()[-1] == (4, "EVAL", 0)
+    assert len(TrialDump(tmp_path / "out-2").modes()) >= 3, "from its second step on"
+
+
 def test_the_hook_of_the_script_is_used(tmp_path):
     own = f"import tornasole.mxnet as ts\nts.Hook(out_dir={str(tmp_path / 'own')!r}, include_collections=['weights'])\n"
     run(own + TRAINING.replace("HYBRID", "False"), tmp_path, "--out", "out")
