@@ -77,6 +77,7 @@ TORCH_SHARES = {"not_saving": 0.01, "standard": 0.03}
 # than smdebug's.
 FRAMEWORKS = {
     "Keras": ("tensorflow", "keras_bench.py", {"nothing due": 0.01, "losses and metrics": "100 us"}),
+    "Keras 2": ("tensorflow-legacy", "keras_bench.py", {"nothing due": 0.01, "losses and metrics": "100 us"}),
     "XGBoost": ("xgboost-old", "boost_bench.py", {"nothing due": 0.01, "metrics": 0.02, ("metrics", "smdebug"): 10}),
     "MXNet": ("mxnet", "gluon_bench.py", {"nothing due": 0.01, "losses": "100 us"}),
 }

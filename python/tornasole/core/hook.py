@@ -61,6 +61,8 @@ class BaseHook:
     _is_automatic = False  # made without the script asking for it
     _rules: Any = None  # that run inside the training
     _is_closed = False
+    _begun_mode: ModeKeys | None = None  # of the last step that was begun with one; what an enumeration is asked takes long
+    _begun_mode_value = 0
     prepared_collections = False
     logger = property(lambda self: get_logger())
 
@@ -215,8 +217,10 @@ class BaseHook:
             self._sync()
         if mode is None:
             return engine.begin_step()
-        self._modes_seen.add(mode)
-        return engine.begin_step(mode.value)
+        if mode is not self._begun_mode:
+            self._modes_seen.add(mode)
+            self._begun_mode, self._begun_mode_value = mode, mode.value
+        return engine.begin_step(self._begun_mode_value)
 
     def _begin_step_at(self, step: int) -> bool:
         """The same with a number that the framework has for the step, as boosting rounds have one."""

@@ -18,6 +18,35 @@ def is_debug_key(key: str) -> bool:
     return PREFIX in key
 
 
+class LogNames:
+    """The names under which the logs of a batch were saved, for batches that have the same and want the same."""
+
+    def __init__(self) -> None:
+        self.saved: List[str] = []
+        self._keys: List[str] = []
+        self._due_set = 0  # what was due; 0: nothing is known
+
+    def are_those_of(self, due_set: int, logs: Dict[str, Any]) -> bool:
+        return due_set != 0 and due_set == self._due_set and list(logs) == self._keys
+
+    def begin(self) -> None:
+        """The names that follow are those of a batch that is saved one by one."""
+        self.saved, self._due_set = [], 0
+
+    def end(self, due_set: int, logs: Dict[str, Any]) -> None:
+        """They hold for batches with what is due now, if each value is one number."""
+        self._keys = list(logs)
+        is_plain = "batch" not in logs and all(_is_number(logs[name]) for name in self.saved if name != "batch")
+        self._due_set = due_set if is_plain else 0
+
+
+def _is_number(value: Any) -> bool:
+    """Whether the value is a number, or a tensor or array of one."""
+    kind = getattr(value, "dtype", None)
+    is_array = kind is not None and getattr(value, "shape", None) == () and hasattr(value, "__array__")
+    return isinstance(value, (int, float)) or (is_array and kind not in (tf.string, tf.variant, tf.bfloat16))
+
+
 def named_log_values(logs: Dict[str, Any], model: Any = None) -> Iterator[_Named]:
     """The tensors of all keys that are understood."""
     for key, prefix, collection in (

@@ -29,13 +29,15 @@ def describe(model: Any, weights: Dict[str, Any], call_order: List[str], optimiz
         for name, variable in weights.items()
     ]
     names = {variable_name(variable, model.name): name for name, variable in weights.items()}
-    groups = [names[key] for key in (variable_name(v, model.name) for v in model.trainable_variables) if key in names]
+    optimizers = list(optimizers)
+    of_optimizers = [_updated_by(one, model, len(optimizers) == 1) for one in optimizers]
+    groups = [[names[key] for key in (variable_name(v, model.name) for v in of) if key in names] for of in of_optimizers]
     return {
         "modules": modules,
         "parameters": parameters,
         "losses": _losses(model),
         "inputs": _several("inputs", getattr(model, "inputs", None)),
-        "optimizers": [_optimizer(optimizer, groups) for optimizer in optimizers],
+        "optimizers": [_optimizer(optimizer, group) for optimizer, group in zip(optimizers, groups)],
         "versions": {"tensorflow": tf.__version__, "keras": str(getattr(tf.keras, "__version__", ""))},
         "device": "GPU" if tf.config.list_physical_devices("GPU") else "CPU",
     }
@@ -81,6 +83,15 @@ def _kind_of_loss(loss: Any) -> str:
     except Exception:  # a loss of the program, which may have no configuration
         return name
     return f"{name}(from_logits=True)" if is_from_logits else name
+
+
+def _updated_by(optimizer: Any, model: Any, is_alone: bool) -> List[Any]:
+    """The variables that an optimizer updates: all of the model, unless it is one of several that knows its own."""
+    known = getattr(optimizer, "_trainable_variables", None)  # of Keras 3, once it was used
+    if is_alone or not known:
+        indices = getattr(optimizer, "_index_dict", None)  # of Keras 2
+        known = [v for v in model.trainable_variables if is_alone or not indices or optimizer._var_key(v) in indices]
+    return list(known)
 
 
 def _optimizer(optimizer: Any, parameters: List[str]) -> Dict[str, Any]:

@@ -37,6 +37,8 @@ from tornasole.tensorflow.tf_base_hook import LOSS_KEYS
 from tornasole.tensorflow.tf_values import is_symbolic
 from tornasole.tensorflow.tf_workers import unsupported_strategy
 
+# What an enumeration is asked takes long.
+_TRAIN, _EVAL, _PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
 _INSIDE = (CollectionKeys.LAYERS, CollectionKeys.GRADIENTS, CollectionKeys.INPUTS, CollectionKeys.OUTPUTS)
 
 
@@ -53,6 +55,8 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     # Read by Keras: logs may come as tensors, and the end of a batch may come from another thread.
     _supports_tf_logs = True
     async_safe = True
+    # That of Keras 3 asks each time which backend there is.
+    model: Optional[Any] = None
 
     @guarded()
     def __init__(self, *arguments, **options) -> None:
@@ -63,6 +67,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         self._functions_of: Optional[Any] = None  # the model they belong to
         self._replaced: Optional[ModeFunctions] = None  # whose function waits to be called
         self._open_batch: Optional[ModeKeys] = None  # begun by a callback, with no function to end it
+        self._outside_only = 0  # a set of what is due in which nothing from inside a step is
         self._is_off = False
         self._checked_model: Optional[Any] = None
         self._single_batches = SingleBatches(self)
@@ -157,6 +162,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     def set_model(self, model) -> None:
         """Called by Keras."""
         tf.keras.callbacks.Callback.set_model(self, model)
+        self.model = model
         try:
             if self._engine_hook is not None and not guard.disable_smdebug and not self._graph.is_on():
                 self._evaluation.install(model)
@@ -202,32 +208,35 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     @guarded()
     def on_train_batch_begin(self, batch, logs=None) -> None:
         """Called by Keras: a step of the training begins."""
-        self._batch_begins(batch, ModeKeys.TRAIN)
+        self._batch_begins(batch, _TRAIN)
 
     @guarded()
     def on_test_batch_begin(self, batch, logs=None) -> None:
         """Called by Keras: a step of an evaluation begins."""
-        self._batch_begins(batch, ModeKeys.EVAL)
+        self._batch_begins(batch, _EVAL)
 
     @guarded()
     def on_predict_batch_begin(self, batch, logs=None) -> None:
         """Called by Keras: a step of a prediction begins."""
-        self._batch_begins(batch, ModeKeys.PREDICT)
+        self._batch_begins(batch, _PREDICT)
 
     @guarded()
     def on_train_batch_end(self, batch, logs=None) -> None:
         """Called by Keras."""
-        self._batch_ends(batch, ModeKeys.TRAIN, logs)
+        if self._open_batch is not None:
+            self._batch_ends(batch, _TRAIN, logs)
 
     @guarded()
     def on_test_batch_end(self, batch, logs=None) -> None:
         """Called by Keras."""
-        self._batch_ends(batch, ModeKeys.EVAL, logs)
+        if self._open_batch is not None:
+            self._batch_ends(batch, _EVAL, logs)
 
     @guarded()
     def on_predict_batch_end(self, batch, logs=None) -> None:
         """Called by Keras."""
-        self._batch_ends(batch, ModeKeys.PREDICT, logs)
+        if self._open_batch is not None:
+            self._batch_ends(batch, _PREDICT, logs)
 
     @guarded()
     def on_epoch_end(self, epoch, logs=None) -> None:
@@ -246,6 +255,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     # ---- steps
 
     def _mode_begins(self, mode: ModeKeys) -> None:
+        self._optimizers.look_again()
         if not self._is_unsupported():
             self.set_mode(mode)
 
@@ -266,7 +276,8 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     def _batch_begins(self, batch: int, mode: ModeKeys) -> None:
         if self._is_unsupported():
             return
-        self._put_back()  # if the last batch never ran
+        if self._replaced is not None or self._evaluation.pending is not None:
+            self._put_back()  # the last batch never ran
         if self._engine_hook is not None and self._engine_hook.stop_requested:
             self._look_for_stop()
         self._open_batch = None
@@ -315,6 +326,8 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     def _find_tapped(self, functions: ModeFunctions) -> Any:
         """What gives the tensors inside the step, if any of them may be wanted."""
         try:
+            if self._outside_only == self._due_set:
+                return None
             due = self._due
             # Any other collection may have a pattern that takes in one of these tensors.
             if not due & set(_INSIDE) and not any(
@@ -322,6 +335,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
                 for name, collection in self.collection_manager.collections.items()
                 if name in due and name not in (CollectionKeys.BIASES, CollectionKeys.LOSSES)
             ):
+                self._outside_only = self._due_set
                 return None
             tapped = functions.find_tapped(lambda tap: self._is_wanted(tap.name, tap.collection, tap.asked))
             if tapped is None and functions.reason is not None:
@@ -383,11 +397,12 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
                 if self._is_wanted(name, CollectionKeys.LAYERS):
                     self._cannot_capture(name, "it is inside a loop or a function of TensorFlow")
             self._call_order = step.call_order or self._call_order
+            self._optimizers.at_work(step.optimizers)
             for name, value in taps.items():
                 tap = step.taps[name]
                 if self._is_wanted(tap.name, tap.collection, tap.asked):
                     self._save_as(name, value, tap.collection)
-        if mode is ModeKeys.PREDICT:
+        if mode is _PREDICT:
             logs = {"outputs": logs}
         self._save_after_batch(batch, mode, logs, "predictions" in taps)
 
@@ -406,7 +421,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
             self._save_logs(batch, logs)
             if any(map(is_debug_key, logs)):
                 self._save_debug_logs(logs)
-            if mode is ModeKeys.PREDICT and not has_predictions:
+            if mode is _PREDICT and not has_predictions:
                 self._save_debug_logs({"smdebug_y_pred": logs.get("outputs")})
         self._save_weights()
         self._save_optimizers()

@@ -5,16 +5,18 @@ from typing import Any, Dict, List, Optional
 import tensorflow as tf
 
 from tornasole.core.collection import CollectionKeys
+from tornasole.core.guard import guard
 from tornasole.modes import ModeKeys
-from tornasole.tensorflow.batch_logs import is_debug_key, named_log_values
+from tornasole.tensorflow.batch_logs import LogNames, is_debug_key, named_log_values
 from tornasole.tensorflow.keras_description import describe
 from tornasole.tensorflow.keras_names import weight_names
 from tornasole.tensorflow.layer_graph import layer_graph
 from tornasole.tensorflow.optimizer_wraps import OptimizerWraps, is_built, optimizer_variables
 from tornasole.tensorflow.tf_base_hook import LOSS_KEYS, TensorflowBaseHook
-from tornasole.tensorflow.tf_values import is_symbolic
+from tornasole.tensorflow.tf_values import as_array, is_symbolic
 
 _WRITE_WAIT_S = 1.0
+_TRAIN = ModeKeys.TRAIN.value
 _SCALARS = {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}
 
 
@@ -23,6 +25,8 @@ class KerasValues(TensorflowBaseHook):
 
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
+        self._is_only_scalars = False  # what is due in the open step
+        self._known_logs = LogNames()
         self._described: Any = None
         self._graph_of: Any = None  # the model whose graph TensorBoard has
         self._weights: Dict[str, Any] = {}
@@ -34,12 +38,20 @@ class KerasValues(TensorflowBaseHook):
         self._watcher: Optional[Any] = None  # of a preset: told of steps and losses
         self.optimizer: Optional[Any] = None
 
+    def _find_due(self) -> None:
+        super()._find_due()
+        self._is_only_scalars = self._due <= _SCALARS
+
     def _step_is_due(self, mode: ModeKeys) -> None:
         self._find_due()
-        facts = {"training": mode is ModeKeys.TRAIN, "grad_enabled": mode is ModeKeys.TRAIN}
-        step = self._engine_hook.mode_step(ModeKeys.TRAIN.value) + (mode is not ModeKeys.TRAIN)
-        facts.update(self._optimizers.facts(self.model, step, may_count=self._due <= _SCALARS))
-        self._engine_hook.set_facts(facts)
+        is_training = mode is ModeKeys.TRAIN
+        step = self._engine_hook.mode_step(_TRAIN) + (not is_training)
+        count = self._optimizers.counted(self.model, step) if self._is_only_scalars else None
+        if count is not None:
+            self._engine_hook.set_usual_facts(count, is_training, is_training)
+        else:
+            facts = {"training": is_training, "grad_enabled": is_training}
+            self._engine_hook.set_facts({**facts, **self._optimizers.facts(self.model, step)})
         if self._wants_optimizers():
             self._optimizers.save_rates(self.model)
 
@@ -58,14 +70,33 @@ class KerasValues(TensorflowBaseHook):
     # ---- values
 
     def _save_logs(self, batch, logs: Dict[str, Any]) -> None:
+        known = self._known_logs
+        if known.are_those_of(self._due_set, logs):
+            self._save_known_logs(batch, logs)
+            return
+        known.begin()
         for key, value in [*logs.items(), ("batch", batch)]:
             if key == "outputs" or is_debug_key(key):
                 continue
             collection = CollectionKeys.LOSSES if key in LOSS_KEYS else CollectionKeys.METRICS
             if self._is_wanted(key, collection):
                 self._save_as(key, value, collection)
+                known.saved.append(key)
                 if self._watcher is not None and key == "loss":
                     self._watcher.loss(value)
+        known.end(self._engine_hook.due_set(), logs)
+
+    def _save_known_logs(self, batch, logs: Dict[str, Any]) -> None:
+        """The same once the collections have these names: the engine goes by them, and takes all in one call."""
+        try:
+            names = self._known_logs.saved
+            values = [batch if name == "batch" else logs[name] for name in names]
+            self._engine_hook.save_many(names, [as_array(value) for value in values])
+        except Exception as error:
+            self._known_logs.begin()
+            guard.handle(error, "the logs of a batch")
+        if self._watcher is not None and "loss" in self._known_logs.saved:
+            self._watcher.loss(logs["loss"])
 
     def _save_debug_logs(self, logs: Optional[Dict[str, Any]]) -> None:
         model = self.model
@@ -83,7 +114,7 @@ class KerasValues(TensorflowBaseHook):
         return self._weights
 
     def _save_weights(self) -> None:
-        if self._due <= _SCALARS:
+        if self._is_only_scalars:
             return
         for name, variable in self._model_weights().items():
             kind = self._kinds_of_weights.get(name)
@@ -94,7 +125,7 @@ class KerasValues(TensorflowBaseHook):
                 self._save_as(name, variable, kind)
 
     def _save_optimizers(self) -> None:
-        if self.mode is not ModeKeys.TRAIN or self._due <= _SCALARS:
+        if self._is_only_scalars or self.mode is not ModeKeys.TRAIN:
             return
         for name, variable in optimizer_variables(self._optimizers.known(self.model), self._optimizers.added()):
             if self._is_wanted(name, CollectionKeys.OPTIMIZER_VARIABLES):

@@ -1,8 +1,7 @@
 """Optimizers: which there are, what they hold, how many steps they took, the gradients they see."""
 
-import contextlib
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import tensorflow as tf
 
@@ -56,45 +55,37 @@ def is_built(model: Any) -> bool:
         return False
 
 
-def all_variables(model: Any) -> List[Any]:
-    """Every variable that a step of the model may change: weights, states of random numbers, metrics, optimizer."""
-    optimizer = getattr(model, "optimizer", None)
-    found = list(model.variables) + [v for metric in model.metrics for v in metric.variables]
-    for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
-        if one is not None:
-            variables = one.variables
-            found += variables() if callable(variables) else variables
+def held_optimizers(model: Any, has_others: bool = False) -> List[Any]:
+    """The optimizers that are attributes of a model, or in a list, tuple or dict that is one; its own comes last.
+
+    A model whose step is the program's own, as one with an optimizer for each of its parts, has them under any names,
+    and an own one beside them that ``compile`` made and nobody uses: that is left out until it was used. So it is with
+    ``has_others``: it is known that steps of the model use optimizers that it does not hold.
+    """
+    own = getattr(model, "optimizer", None)
+    found: List[Any] = []
+    for value in list(vars(model).values()) if hasattr(model, "__dict__") else ():
+        several = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else (value,)
+        found += [one for one in several if is_optimizer(one) and not any(one is known for known in (own, *found))]
+    if is_optimizer(own) and (not (found or has_others) or _has_steps(own)):
+        found.append(own)
     return found
 
 
-@contextlib.contextmanager
-def told_of_updates(model: Any, tell: Callable[[List[Any], List[Any]], None]):
-    """``tell(gradients, variables)`` is called with what an optimizer of the model is about to use: unscaled, clipped."""
-    optimizer = getattr(model, "optimizer", None)
-    replaced = []
-    for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
-        for name in ("_backend_update_step", "_internal_apply_gradients"):  # of Keras 3, of Keras 2
-            if hasattr(one, name):
-                one.__dict__[name] = _telling(getattr(one, name), tell, is_pairs=name == "_internal_apply_gradients")
-                replaced.append((one, name))
-    try:
-        yield
-    finally:
-        for one, name in replaced:
-            one.__dict__.pop(name, None)
+def _has_steps(optimizer: Any) -> bool:
+    counter = step_counter(optimizer)
+    return counter is not None and (not hasattr(counter, "numpy") or int(counter.numpy()) > 0)
 
 
-def _telling(update: Callable, tell: Callable, is_pairs: bool) -> Callable:
-    def update_and_tell(first, *rest):
-        if is_pairs:
-            first = list(first)
-            tell([gradient for gradient, _ in first], [variable for _, variable in first])
-        else:
-            tell(first, rest[0])
-        return update(first, *rest)
-
-    update_and_tell.autograph_info__ = {}  # called as it is
-    return update_and_tell
+def all_variables(model: Any) -> List[Any]:
+    """Every variable that a step of the model may change: weights, states of random numbers, metrics, optimizers."""
+    found = list(model.variables) + [v for metric in model.metrics for v in metric.variables]
+    for optimizer in {id(one): one for one in (getattr(model, "optimizer", None), *held_optimizers(model))}.values():
+        for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
+            if one is not None:
+                variables = one.variables
+                found += variables() if callable(variables) else variables
+    return found
 
 
 def optimizer_variables(optimizers: Iterable, added: Iterable) -> Iterator[Tuple[str, Any]]:
@@ -113,7 +104,9 @@ class OptimizerWraps:
         self._hook = weakref.ref(hook)
         self._wrapped: List[Any] = []
         self._added: List[Any] = []
-        self._iterations: Any = None  # optimizer, its steps, the step of the training then, whether these go together
+        self._has_others = False  # at work, that neither the script gave nor the model holds
+        self._counting_of: Any = None  # model, how many were wrapped, which one of its optimizers tells its steps
+        self._iterations: Any = None  # optimizer, its steps, the step of the training then, whether to count on
 
     def wrap(self, optimizer: Any) -> Any:
         hook = self._hook()
@@ -127,10 +120,17 @@ class OptimizerWraps:
         return optimizer
 
     def known(self, model: Any) -> List[Any]:
-        """Those that were given, and the model's own."""
-        own = getattr(model, "optimizer", None)
-        is_new = is_optimizer(own) and not any(known is own for known in self._wrapped)
-        return self._wrapped + ([own] if is_new else [])
+        """Those that were given or were seen at work, and the model's."""
+        held = held_optimizers(model, self._has_others)
+        return self._wrapped + [one for one in held if not any(known is one for known in self._wrapped)]
+
+    def at_work(self, optimizers: Iterable) -> None:
+        """Optimizers that a step used; of a model's own there is no need to know more."""
+        own = held_optimizers(self._hook().model)
+        for optimizer in optimizers:
+            if not any(optimizer is one or optimizer is getattr(one, "inner_optimizer", None) for one in own):
+                self._has_others = True
+                self.wrap(optimizer)
 
     def added(self) -> List[Any]:
         return self._added
@@ -147,33 +147,49 @@ class OptimizerWraps:
                 name = variable_name(variable, getattr(hook.model, "name", ""))
                 hook._save_as(f"gradients/{name.split(':')[0]}Grad", gradient, "gradients")
 
-    def facts(self, model: Any, training_step: int, may_count: bool) -> Dict[str, Any]:
-        """How many steps the model's optimizer took, and the factor of the loss if it is scaled.
-
-        Reading a variable takes longer than saving a loss: with ``may_count`` the steps of the training since the last
-        reading are counted instead.
-        """
-        optimizer = getattr(model, "optimizer", None) or (self._wrapped[-1] if self._wrapped else None)
+    def facts(self, model: Any, training_step: int) -> Dict[str, Any]:
+        """How many steps the model's optimizer took, and the factor of the loss if it is scaled."""
+        optimizer = self._counting(model)
         facts: Dict[str, Any] = {}
         try:
-            counter = step_counter(optimizer)
-            if optimizer is not None and (counter is not None or hasattr(type(optimizer), "iterations")):
-                known = self._iterations
-                if known is None or known[0] is not optimizer or not may_count or known[3] != 1:
-                    count = 0 if counter is None else int(counter.numpy())
-                    # A step may be several of the optimizer, or none.
-                    taken = 1 if known is None or known[0] is not optimizer else count - known[1]
-                    passed = 1 if known is None or known[0] is not optimizer else training_step - known[2]
-                    known = self._iterations = (optimizer, count, training_step, 1 if taken == passed else 0)
-                facts["optimizer_step"] = known[1] + training_step - known[2]
             scale = getattr(optimizer, "dynamic_scale", None)  # of Keras 3, once it is built
             for name in ("initial_scale", "loss_scale"):
                 scale = getattr(optimizer, name, None) if scale is None else scale
             if scale is not None:
                 facts["grad_scale"] = float(scale.numpy() if hasattr(scale, "numpy") else scale)
+            counter = step_counter(optimizer)
+            if optimizer is not None and (counter is not None or hasattr(type(optimizer), "iterations")):
+                facts["optimizer_step"] = count = 0 if counter is None else int(counter.numpy())
+                known = self._iterations
+                is_known = known is not None and known[0] is optimizer
+                # A step may be several of the optimizer, or none.
+                is_one = not is_known or count - known[1] == training_step - known[2]
+                self._iterations = (optimizer, count, training_step, is_one and scale is None)
         except Exception as error:
             guard.handle(error, "the optimizer")
         return facts
+
+    def counted(self, model: Any, training_step: int) -> Optional[int]:
+        """How many steps the optimizer took, if nothing else is to be told of it; None if that is not known.
+
+        Reading a variable takes longer than saving a loss, so the steps of the training since the last reading are
+        counted instead.
+        """
+        known = self._iterations
+        if known is None or not known[3] or known[0] is not self._counting(model):
+            return None
+        return known[1] + training_step - known[2]
+
+    def _counting(self, model: Any) -> Any:
+        """The one whose steps are told of: the model's own, if that is used."""
+        if self._counting_of is None or self._counting_of[0] is not model or self._counting_of[1] != len(self._wrapped):
+            own = held_optimizers(model, self._has_others) or self._wrapped
+            self._counting_of = model, len(self._wrapped), own[-1] if own else None
+        return self._counting_of[2]
+
+    def look_again(self) -> None:
+        """The model may have other optimizers from here on."""
+        self._counting_of = None
 
     def save_rates(self, model: Any) -> None:
         """The learning rates, as they are before this step."""

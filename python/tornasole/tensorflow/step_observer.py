@@ -47,8 +47,7 @@ class StepObserver:
         def observe(data):
             run = self.step.run_in_context()
             on_replica = plain_call(lambda part: run(_without_optionals(part))[1])
-            with self.step.told_of_updates():
-                given = self._strategy.run(on_replica, args=(data,))
+            given = self._strategy.run(on_replica, args=(data,))
             return {name: local_values(value)[0] for name, value in given.items()}
 
         # Keras 3 lets no step be converted by autograph, Keras 2 has every step converted.

@@ -1,13 +1,14 @@
 """What passes through a model while one of its steps is run, or traced.
 
-A recorder that is active in a thread is told of every layer that is called and of every gradient that a tape gives out
-in that thread. Nothing hangs on the layers: the call of all layers and the gradient of all tapes are replaced while a
-recorder is active, and put back after it.
+A recorder that is active in a thread is told of every layer that is called, of every gradient that a tape gives out and
+of what every optimizer is about to use, unscaled and clipped, in that thread. Nothing hangs on the layers: the call of
+all layers, the gradient of all tapes and the update of all optimizers are replaced while a recorder is active, and put
+back after it.
 """
 
 import contextlib
 import threading
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import numpy
 import tensorflow as tf
@@ -28,6 +29,8 @@ _active = threading.local()
 _lock = threading.Lock()
 _users = 0
 _layer_call = _tape_gradient = None
+_replaced: List[Tuple[Any, str, Any]] = []  # class, method and what it was
+_UPDATES = ("_backend_update_step", "_internal_apply_gradients")  # of Keras 3, of Keras 2
 
 
 class Tap(NamedTuple):
@@ -62,6 +65,32 @@ def _recorded_gradient(tape, target, sources, *arguments, **keywords):
     return result
 
 
+def _recorded_update(update: Callable, is_pairs: bool) -> Callable:
+    def update_and_tell(optimizer, first, *rest, **keywords):
+        first = list(first) if is_pairs else first
+        recorder = getattr(_active, "recorder", None)
+        if recorder is not None:
+            recorder.optimizer_uses(optimizer, first if is_pairs else list(zip(first, rest[0])))
+        return update(optimizer, first, *rest, **keywords)
+
+    return plain_call(update_and_tell)
+
+
+def _all_optimizers() -> Set[type]:
+    found, left = set(), list(tf.keras.optimizers.Optimizer.__mro__)
+    while left:
+        kind = left.pop()
+        if kind is not object and kind not in found:
+            found.add(kind)
+            left += kind.__subclasses__() if kind.__module__.partition(".")[0] != "tensorflow" else ()
+    return found
+
+
+def _replace(kind: type, name: str, method: Callable) -> None:
+    _replaced.append((kind, name, vars(kind)[name]))
+    setattr(kind, name, method)
+
+
 @contextlib.contextmanager
 def recording(recorder: "Recorder"):
     """The recorder is active in this thread."""
@@ -80,7 +109,12 @@ def start(recorder: "Recorder") -> None:
         _users += 1
         if _users == 1:
             _layer_call, _tape_gradient = tf.keras.layers.Layer.__call__, tf.GradientTape.gradient
-            tf.keras.layers.Layer.__call__, tf.GradientTape.gradient = _recorded_call, _recorded_gradient
+            _replace(tf.keras.layers.Layer, "__call__", _recorded_call)
+            _replace(tf.GradientTape, "gradient", _recorded_gradient)
+            for kind in _all_optimizers():
+                for name in _UPDATES:
+                    if name in vars(kind):
+                        _replace(kind, name, _recorded_update(vars(kind)[name], name == _UPDATES[1]))
     _active.recorder = recorder
 
 
@@ -91,14 +125,8 @@ def stop(outer: Optional["Recorder"] = None) -> None:
     with _lock:
         _users -= 1
         if _users == 0:
-            tf.keras.layers.Layer.__call__, tf.GradientTape.gradient = _layer_call, _tape_gradient
-
-
-def optimizer_uses(gradients: List[Any], variables: List[Any]) -> None:
-    """Tells the recorder that is active in this thread what an optimizer is about to use."""
-    recorder = getattr(_active, "recorder", None)
-    if recorder is not None:
-        recorder.optimizer_uses(gradients, variables)
+            while _replaced:
+                setattr(*_replaced.pop())
 
 
 class Recorder:
@@ -115,6 +143,7 @@ class Recorder:
         self._predictions: Any = None
         self.out_of_reach: List[str] = []
         self.call_order: List[str] = []
+        self.optimizers: List[Any] = []  # that worked
 
     def layer_called(self, layer: Any, arguments: Tuple, result: Any) -> None:
         if layer is self._model:
@@ -136,8 +165,10 @@ class Recorder:
             if gradient is not None and (hasattr(source, "path") or isinstance(source, tf.Variable)):
                 self._gradients[variable_name(source, self._model.name)] = gradient
 
-    def optimizer_uses(self, gradients: List[Any], variables: List[Any]) -> None:
-        for gradient, variable in zip(gradients, variables):
+    def optimizer_uses(self, optimizer: Any, pairs: List[Tuple[Any, Any]]) -> None:
+        if not any(optimizer is known for known in self.optimizers):
+            self.optimizers.append(optimizer)
+        for gradient, variable in pairs:
             if gradient is not None:
                 self._used[variable_name(variable, self._model.name)] = gradient
 
@@ -187,6 +218,9 @@ class Calls:
 
     def gradients_given(self, sources: Any, gradients: Any) -> None:
         """The tape tells of them itself."""
+
+    def optimizer_uses(self, optimizer: Any, pairs: List[Tuple[Any, Any]]) -> None:
+        """It is known from its first use on."""
 
     def model_with(self, variables: List[Any]) -> Any:
         """The largest model that was called and has the first of these variables; None if there is none."""

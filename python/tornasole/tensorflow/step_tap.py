@@ -5,8 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import tensorflow as tf
 
-from tornasole.tensorflow.optimizer_wraps import told_of_updates
-from tornasole.tensorflow.step_recorder import Recorder, Tap, optimizer_uses, plain_call, recording
+from tornasole.tensorflow.step_recorder import Recorder, Tap, plain_call, recording
 
 _MISSING = object()
 
@@ -31,6 +30,7 @@ class TappedStep:
         self.taps: Dict[str, Tap] = {}  # all tensors that could be given out
         self.out_of_reach: List[str] = []
         self.call_order: List[str] = []
+        self.optimizers: List[Any] = []  # that worked in the step
         self._model, self._kind, self._wants = model, kind, wants
         self._user_step = getattr(model, f"{kind}_step")
 
@@ -51,11 +51,8 @@ class TappedStep:
             if tap.name in self.names if self.names is not None else self._wants(tap):
                 given[tap.name] = value
         self.out_of_reach, self.call_order = recorder.out_of_reach, recorder.call_order
+        self.optimizers = recorder.optimizers
         return result, given
-
-    def told_of_updates(self) -> Any:
-        """The context in which to run the step: whoever records is told what the optimizer uses."""
-        return told_of_updates(self._model, optimizer_uses)
 
     @contextlib.contextmanager
     def in_place(self, given: Dict[str, Any]):
@@ -72,8 +69,7 @@ class TappedStep:
 
         attributes[name] = plain_call(run_and_put)
         try:
-            with self.told_of_updates():
-                yield
+            yield
         finally:
             if before is _MISSING:
                 attributes.pop(name, None)

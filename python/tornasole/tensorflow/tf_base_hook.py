@@ -27,6 +27,7 @@ class TensorflowBaseHook(BaseHook):
         self._uncaptured: List[str] = []
         self._told: Set[str] = set()
         self._due: Set[str] = set()  # collections, in the open step
+        self._due_set = 0  # the engine's number of them
         # Its pattern tells which variables are biases; other tensors with such names are none.
         self.get_collection(CollectionKeys.BIASES).exclude(".*")
 
@@ -54,7 +55,9 @@ class TensorflowBaseHook(BaseHook):
 
     def _find_due(self) -> None:
         """Looks up which collections are due in the open step."""
-        self._due = set(self._engine_hook.due_collections())
+        due_set = self._engine_hook.due_set()
+        if due_set != self._due_set or due_set == 0:
+            self._due_set, self._due = due_set, set(self._engine_hook.due_collections())
 
     def _is_wanted(self, name: str, collection: str, asked: Optional[str] = None) -> bool:
         """Whether a tensor that belongs to the collection by its kind is to be saved in the open step."""

@@ -64,6 +64,25 @@ class OwnStep(Subclassed):
         return {"loss": loss}
 
 
+class TwoOptimizers(Subclassed):
+    """One optimizer for each layer; ``compile`` makes a third, which is not used."""
+
+    def __init__(self, optimizers, is_holder):
+        super().__init__()
+        self.give = lambda: optimizers
+        if is_holder:
+            self.block_optimizer, self.last_optimizer = optimizers
+
+    def train_step(self, data):
+        with tf.GradientTape(persistent=True) as tape:
+            scores = self(data[0], training=True)
+            loss = tf.reduce_mean(tf.keras.losses.sparse_categorical_crossentropy(data[1], scores, from_logits=True))
+        for layer, optimizer in zip((self.block, self.last), self.give()):
+            gradients = tape.gradient(loss, layer.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, layer.trainable_variables))
+        return {"loss": loss}
+
+
 def recurrent():
     """A recurrent layer, whose cell runs in a loop."""
     parts = [layers.Reshape((2, 2)), layers.LSTM(3, name="lstm"), layers.Dense(2)]

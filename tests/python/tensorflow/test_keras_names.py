@@ -195,6 +195,29 @@ def test_gradients_as_the_optimizer_sees_them(way, tmp_path, saved):
     assert "scalar/learning_rate/0" in saved()[0]
 
 
+@pytest.mark.parametrize("way", ["compiled", "eager"])
+@pytest.mark.parametrize("is_holder", [True, False], ids=["attributes of the model", "elsewhere"])
+def test_optimizers_that_the_step_uses_under_any_name(way, is_holder, tmp_path, saved):
+    optimizers = tf.keras.optimizers.Adam(0.25, name="of_block"), tf.keras.optimizers.Adam(0.125, name="of_last")
+    model = keras_models.TwoOptimizers(optimizers, is_holder)
+    model(batch()[0])  # builds it
+    model.compile(**WAYS[way])
+    included = ["optimizer_gradients", "optimizer_variables"]
+    hook = smd.KerasHook(tmp_path / "run", save_config=EVERY_STEP, include_collections=included)
+    fit(model, hook)
+    hook.close()
+    assert hook.report()["errors"] == []
+    names = saved()[2]
+    for layer in ("inside", "last"):
+        assert any("/optimizer_gradient/" in name and f"{layer}/kernel" in name for name in names)
+    for optimizer in ("of_block", "of_last"):
+        assert any(name.startswith(optimizer) and "kernel" in name for name in names), "what it holds for a weight"
+    assert not any("rms" in name.lower() for name in names), "nobody uses it"
+    trial = smd.create_trial(str(tmp_path / "run"))
+    rates = [trial.tensor(f"scalar/learning_rate/{i}").value(2).item() for i in (0, 1)]
+    assert rates == [0.25, 0.125] and "scalar/learning_rate/2" not in names
+
+
 def test_several_steps_in_one_execution(tmp_path, saved):
     model = compiled(keras_models.dense(), steps_per_execution=3)
     inside = ["layers", "gradients", "inputs"]
