@@ -122,6 +122,9 @@ TEST(LearningRateSanity, OfBoostingIsEta) {
   const Case cases[] = {
       {"usual", 0.3, falls, 0},
       {"usual, and the loss climbs for another reason", 0.3, rises, 0},
+      {"low, and there are few rounds", 0.01, [](double i) { return 0.69 - 0.001 * i; }, 0},
+      {"so low that all rounds together take next to nothing", 1e-6, [](double) { return 0.69; }, 1},
+      {"none at all", 0, [](double) { return 0.69; }, 1},
       {"high, and the training copes", 1.5, falls, 0},
       {"high, and the loss climbs", 10, rises, 1},
       {"high, and the loss goes to and fro", 10, [](double i) { return 3 - 0.1 * i + (static_cast<int>(i) % 2); }, 1},
@@ -131,9 +134,37 @@ TEST(LearningRateSanity, OfBoostingIsEta) {
     run.record.hyperparameters = {{"eta", c.eta}};
     EXPECT_EQ(ask(kCheckLearningRate, run).size(), c.verdicts) << c.what;
   }
+  MadeRun continued = boosted(12, falls, falls);
+  continued.record.hyperparameters = {{"eta", 1e-6}};
+  for (StepPoint& point : continued.record.steps) point.global_step += 40;
+  EXPECT_TRUE(ask(kCheckLearningRate, continued).empty());
   std::string cannot;
   EXPECT_TRUE(ask(kCheckLearningRate, boosted(12, rises, rises), &cannot).empty());
   EXPECT_NE(cannot.find("eta"), std::string::npos);
+}
+
+TEST(Overfit, OfBoostingWhereValidationWinsNothing) {
+  struct Case {
+    const char* what;
+    std::function<double(double)> training, validation;
+    std::size_t verdicts;
+  };
+  const auto slowly = [](double i) { return 0.69 - 0.004 * i; };
+  const Case cases[] = {
+      {"validation climbs from the first round on", slowly, [](double i) { return 0.69 + 0.0005 * i; }, 1},
+      {"validation falls, and climbs back by a little", slowly,
+       [](double i) { return i < 20 ? 0.69 - 0.004 * i : 0.61 + 0.0005 * (i - 20); }, 0},
+      {"both fall", slowly, [](double i) { return 0.69 - 0.003 * i; }, 0},
+      {"training wins next to nothing either", [](double i) { return 0.69 - 0.0005 * i; },
+       [](double i) { return 0.69 + 0.0005 * i; }, 0},
+  };
+  for (const Case& c : cases) {
+    const std::vector<Verdict> verdicts = ask(kCheckOverfit, boosted(40, c.training, c.validation));
+    ASSERT_EQ(verdicts.size(), c.verdicts) << c.what;
+    if (c.verdicts == 1) {
+      EXPECT_NE(verdicts[0].causes[0].find("labels"), std::string::npos) << c.what;
+    }
+  }
 }
 
 TEST(LossTrend, OfBoostingHasNoNoise) {

@@ -71,6 +71,26 @@ void look_at_shrinkage(const RunRecord& run, Judgement& judgement) {
   }
   constexpr double kAll = 1;
   constexpr double kTwice = 2;
+  // Of one whole answer, taken by all rounds together: the model is where it began.
+  constexpr double kLeastTaken = 0.05;
+  const auto rounds = static_cast<double>(losses.steps.back() + 1);
+  const bool is_new = losses.steps.front() == 0;  // a model that is continued has taken more than that before
+  if (is_new && rate >= 0 && rate * rounds < kLeastTaken) {
+    judgement.add({.severity = Severity::kWarning,
+                   .first_step = losses.steps.front(),
+                   .last_step = losses.steps.back(),
+                   .mode = run.training_mode(),
+                   .tensors = {"hyperparameters/eta"},
+                   .value = rate,
+                   .threshold = kLeastTaken / rounds,
+                   .message = fmt::format("eta is {:.3g}: {:.0f} rounds together take {:.2g} of what one tree "
+                                          "answers. The learning rate is too low.",
+                                          rate, rounds, rate * rounds),
+                   .causes = {"the learning rate is too low"},
+                   .advice = {"use an eta of 0.01 to 0.3"},
+                   .evidence = evidence_of("loss", losses)});
+    return;
+  }
   std::size_t rises = 0;
   for (std::size_t i = 1; i < losses.size(); ++i) rises += losses.values[i] > losses.values[i - 1] ? 1U : 0U;
   const bool goes_up = 4 * rises >= losses.size() - 1;

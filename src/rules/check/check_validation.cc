@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "rules/check/batch_likeness.h"
 #include "rules/check/detector.h"
@@ -34,6 +37,15 @@ void look_for_overfit(const RunRecord& run, Judgement& judgement) {
   }
   if (!is_overfit(*course)) return;
   const Series& validation = course->validation;
+  std::vector<std::string> causes = {"the model learns the training set by heart",
+                                     "too little data for the size of the model"};
+  std::vector<std::string> advice = {"stop at the best validation loss",
+                                     "regularise: weight decay, drop-out, augmentation",
+                                     "use a smaller model or more data"};
+  if (has_validation_won_nothing(*course)) {
+    causes.insert(causes.begin(), "labels that do not belong to their samples, or that the features say nothing about");
+    advice.insert(advice.begin(), "look whether samples and labels are in the same order, in both data sets");
+  }
   judgement.add(
       {.severity = Severity::kWarning,
        .first_step = validation.steps[course->best_at + 1],
@@ -45,9 +57,8 @@ void look_for_overfit(const RunRecord& run, Judgement& judgement) {
        .message = fmt::format("Validation was best at step {} ({:.4g}) and has risen to {:.4g} while the training "
                               "loss went on falling.",
                               validation.steps[course->best_at], course->best, course->last),
-       .causes = {"the model learns the training set by heart", "too little data for the size of the model"},
-       .advice = {"stop at the best validation loss", "regularise: weight decay, drop-out, augmentation",
-                  "use a smaller model or more data"},
+       .causes = std::move(causes),
+       .advice = std::move(advice),
        .evidence = evidence_of("validation loss", validation)});
 }
 

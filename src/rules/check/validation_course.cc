@@ -67,7 +67,19 @@ std::optional<ValidationCourse> validation_course(const RunRecord& run) {
   const std::size_t window = std::max<std::size_t>(1, std::min(before.size(), after.size()) / 4);
   course.training_then = mean(std::span(before).last(window));
   course.training_now = mean(std::span(after).last(window));
+  course.is_from_the_start = run.is_boosting;
   return course;
+}
+
+bool has_validation_won_nothing(const ValidationCourse& course) {
+  constexpr double kMuch = 0.1;      // of the first training loss
+  constexpr double kNothing = 0.05;  // of what training won
+  if (!course.is_from_the_start) return false;
+  const double first = course.training.values.front();
+  const double won = first - course.training_now;
+  const double validation_won = course.validation.values.front() - course.best;
+  return won > kMuch * std::fabs(first) && validation_won < kNothing * won &&
+         course.last >= course.validation.values.front();
 }
 
 bool is_overfit(const ValidationCourse& course) {
@@ -81,7 +93,7 @@ bool is_overfit(const ValidationCourse& course) {
   const double best = std::fabs(course.best);
   const bool is_by_heart =
       course.training_now < 0.3 * course.last && course.last > 0.3 * validation.values.front() && rise > 0.03 * best;
-  return rise > 0.1 * best || is_by_heart;
+  return rise > 0.1 * best || is_by_heart || has_validation_won_nothing(course);
 }
 
 }  // namespace tornasole::rules

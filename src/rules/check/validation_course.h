@@ -16,6 +16,7 @@ struct ValidationCourse {
   double last = 0;   // median of the last three
   double noise = 0;  // deviation of an evaluation; 0 for boosting, which evaluates the same data each time
   double training_then = 0, training_now = 0;  // at the best evaluation, and at the end
+  bool is_from_the_start = false;              // the first evaluation is as early as the first training loss
 
   double rise() const noexcept { return last - best; }
 };
@@ -26,6 +27,8 @@ inline constexpr std::size_t kLeastEvaluations = 5;
 std::optional<ValidationCourse> validation_course(const RunRecord& run);
 std::size_t evaluation_count(const RunRecord& run);
 
+// Much of the training set was learned, and nothing that holds for other data, from the first evaluation to the last.
+bool has_validation_won_nothing(const ValidationCourse& course);
 // Validation rose from its best, by more than its noise and by what matters, and training went on falling.
 bool is_overfit(const ValidationCourse& course);
 
