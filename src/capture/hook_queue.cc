@@ -265,8 +265,15 @@ void HookState::push_small_locked(std::uint64_t serial, const std::string* name,
 }
 
 void HookState::finish_chunk_locked() {
-  if (chunk_) writer_->push(ChunkDoneJob{std::move(chunk_)});
-  chunk_ = Buffer();
+  if (chunk_) {
+    Job done = ChunkDoneJob{std::move(chunk_)};
+    try {
+      writer_->push(std::move(done));
+    } catch (...) {
+      chunk_ = std::move(std::get<ChunkDoneJob>(done).chunk);  // the writer has yet to read what is in it
+      throw;
+    }
+  }
   chunk_used_ = 0;
 }
 

@@ -152,7 +152,7 @@ HookState::NameInfo* HookState::name_info_locked(std::string_view name) {
     if (known->second.is_bad) health_->value_dropped("bad_name", invalid_error("a tensor's name cannot be saved"));
     return &known->second;
   }
-  NameInfo& info = infos_.emplace(std::string(name), NameInfo{}).first->second;
+  NameInfo info;  // known when it is whole
   std::string clean(name);
   if (!is_valid_utf8(name)) {
     clean = replace_bad_utf8(name);
@@ -165,14 +165,14 @@ HookState::NameInfo* HookState::name_info_locked(std::string_view name) {
   if (!what.empty()) {
     info.is_bad = true;
     health_->value_dropped("bad_name", invalid_error("a tensor's name {}: '{}'", what, printable(clean.substr(0, 80))));
-    return &info;
+  } else {
+    info.id = plan_->name_id(clean);
+    info.name = keep_name_locked(std::move(clean));
+    for (const std::string& report : plan_->take_limit_reports()) {
+      health_->note("pattern_limit", invalid_error("{}", report));
+    }
   }
-  info.id = plan_->name_id(clean);
-  info.name = keep_name_locked(std::move(clean));
-  for (const std::string& report : plan_->take_limit_reports()) {
-    health_->note("pattern_limit", invalid_error("{}", report));
-  }
-  return &info;
+  return &infos_.emplace(std::string(name), std::move(info)).first->second;
 }
 
 const std::string* HookState::reduction_name_locked(NameInfo& info, Reduction reduction) {

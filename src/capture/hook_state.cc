@@ -297,7 +297,7 @@ Status HookState::close(const Ending& ending) noexcept {
   bool is_finished = writer_ == nullptr;
   try {
     const std::lock_guard lock(mutex_);
-    chunk_ = Buffer();
+    if (writer_) writer_->keep(std::move(chunk_));
     job.reason = ending.reason;
     if (writer_ && needs_export_locked()) job.collections = export_collections_locked();
   } catch (...) {

@@ -365,6 +365,7 @@ class HookState {
   plan::Collections collections_;
   std::optional<plan::Plan> plan_;
   std::uint64_t plan_version_ = 0;
+  bool has_old_ids_ = false;  // names know their ids in a plan that was lost
   bool has_bad_plan_ = false;
   plan::CollectionBits all_bits_;
   std::array<std::int64_t, 4> next_due_{};  // by mode_index: nothing is due before this mode step

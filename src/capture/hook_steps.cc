@@ -25,11 +25,23 @@ constexpr auto kCopiesWait = std::chrono::seconds(11);         // longer than an
 // Called at the first step, and at the next one after a collection changed.
 Status HookState::prepare_locked() {
   if (plan_ && plan_version_ == collections_.version()) return {};
-  auto prepared = plan::Plan::prepare(config_, &collections_, plan_ ? &*plan_ : nullptr);
-  plan_version_ = collections_.version();
-  if (!prepared.ok()) return std::move(prepared).error();
-  plan_ = std::move(prepared).value();
-  precompute_locked();
+  try {
+    auto prepared = plan::Plan::prepare(config_, &collections_, plan_ ? &*plan_ : nullptr);
+    plan_version_ = collections_.version();
+    if (!prepared.ok()) return std::move(prepared).error();
+    plan_ = std::move(prepared).value();
+    if (has_old_ids_) {
+      for (auto& [name, info] : infos_) {
+        if (!info.is_bad) info.id = plan_->name_id(*info.name);
+      }
+      has_old_ids_ = false;
+    }
+    precompute_locked();
+  } catch (...) {  // no memory: what was taken over from the last plan is gone with it
+    plan_.reset();
+    has_old_ids_ = true;
+    throw;
+  }
   for (const std::string& warning : plan_->warnings()) health_->log(LogLevel::kWarning, warning);
   return {};
 }

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kLongNap{8};
 JobQueue::JobQueue(std::size_t limit_bytes, const Clock* clock)
     : pool_(limit_bytes), urgent_bytes_(std::min(kUrgentBytes, limit_bytes / 4)), clock_(clock) {}
 
-void JobQueue::push(Job job, std::size_t bytes, Wake wake) {
+void JobQueue::push(Job&& job, std::size_t bytes, Wake wake) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);

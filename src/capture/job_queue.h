@@ -31,7 +31,8 @@ class JobQueue {
     kSoon,   // at the end of a nap
     kNow,
   };
-  void push(Job job, std::size_t bytes, Wake wake);
+  // Where it throws, the job is still the caller's.
+  void push(Job&& job, std::size_t bytes, Wake wake);
   // How long a taker may wait, and what counts as the store standing still.
   struct WaitLimits {
     std::int64_t max_wait_ns = 0;  // in all; INT64_MAX: as long as there is progress

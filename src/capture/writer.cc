@@ -46,7 +46,7 @@ Writer::~Writer() {
 
 // ---- hook's side
 
-void Writer::push(Job job, std::size_t bytes, JobQueue::Wake wake) {
+void Writer::push(Job&& job, std::size_t bytes, JobQueue::Wake wake) {
   {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable() && !has_ended_) {
@@ -213,7 +213,13 @@ void Writer::handle_job(StepStartJob& job) {
     current_->abandon();
     health_->step_dropped("unfinished", io_error("step {} was never ended", current_->id().global_step));
   }
-  current_.emplace(store_.get(), job.id, worker_);
+  try {
+    current_.emplace(store_.get(), job.id, worker_);
+  } catch (...) {  // no memory: counted at its end, unless the hook gives it up before
+    unbegun_ = job.id.serial;
+    health_->note("write", error_from_current_exception());
+    return;
+  }
   summaries_.begin(job.id);
   if (const Status begun = ensure_begun(); !begun.ok()) {
     step_failed("io", begun.error());

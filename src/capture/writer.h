@@ -46,7 +46,10 @@ class Writer : public std::enable_shared_from_this<Writer> {
   ~Writer();
 
   // ---- hook's side
-  void push(Job job, std::size_t bytes = 0, JobQueue::Wake wake = JobQueue::Wake::kLater);  // starts the thread
+  // Starts the thread. Where it throws, the job is still the caller's.
+  void push(Job&& job, std::size_t bytes = 0, JobQueue::Wake wake = JobQueue::Wake::kLater);
+  // Memory that jobs which wait may lie in. It is kept until the thread has ended.
+  void keep(Buffer chunk) noexcept { last_chunk_ = std::move(chunk); }
   JobQueue& queue() noexcept { return queue_; }
   Health& health() noexcept { return *health_; }
   store::Store& store() noexcept { return *store_; }
@@ -108,7 +111,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void open_first_event_file();
   Status publish(StepFiles* files, const StepEndJob& end);
   void publish_held();
-  void after_commit(const StepFiles& files, const StepEndJob& end);
+  void after_commit(const StepFiles& files, const StepEndJob& end) noexcept;
+  void follow_up(const StepFiles& files, const StepEndJob& end);
   // At every saved step; where each look is a request, at most every ten seconds.
   void look_for_stop_request();
   // Until the store has everything, or the close takes too long; what is left is told.
@@ -134,6 +138,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   const std::shared_ptr<Health> health_;  // shared with the hook, which outlives or precedes the thread's end
 
   JobQueue queue_;
+  Buffer last_chunk_;                           // of its pool
   std::deque<std::string> names_;               // guarded by the hook's mutex
   std::atomic<std::int64_t> off_until_ns_ = 0;  // 0: on
   std::atomic<bool> is_refused_ = false;        // the directory belongs to somebody else: off for good
@@ -151,8 +156,9 @@ class Writer : public std::enable_shared_from_this<Writer> {
   RunDirectory run_;
   const std::string worker_;
   std::optional<StepFiles> current_;
-  SummaryWriter summaries_;   // of the current step
-  std::uint64_t stream_ = 0;  // the stream that is open in current_, 0 if none
+  std::uint64_t unbegun_ = 0;  // the serial of a step that there was no memory for; 0: none
+  SummaryWriter summaries_;    // of the current step
+  std::uint64_t stream_ = 0;   // the stream that is open in current_, 0 if none
   bool is_stream_stored_ = true;
   std::vector<Job> deferred_;  // jobs that came while a stream was open
   std::vector<Finished> held_;

@@ -18,6 +18,10 @@ constexpr std::size_t kMaxHeld = 64;
 }  // namespace
 
 void Writer::handle_job(StepEndJob& job) {
+  if (job.id.serial == unbegun_) {
+    unbegun_ = 0;
+    health_->step_dropped("write", io_error("step {}: there was no memory to begin it", job.id.global_step));
+  }
   if (!is_current(job.id.serial)) return;
   check_current(renew_if_gone());
   if (current_ && job.collections) {
@@ -38,9 +42,10 @@ void Writer::handle_job(StepEndJob& job) {
   const Status published = publish(&*current_, job);
   check_current(published);
   if (!published.ok()) return;
-  after_commit(*current_, job);
+  const StepFiles files = std::move(*current_);
+  current_.reset();  // whatever fails from here on, the step is not lost any more
+  after_commit(files, job);
   summaries_.publish();
-  current_.reset();
 }
 
 Status Writer::publish(StepFiles* files, const StepEndJob& end) {
@@ -69,16 +74,25 @@ void Writer::publish_held() {
   held_.clear();
 }
 
-void Writer::after_commit(const StepFiles& files, const StepEndJob& end) {
+void Writer::after_commit(const StepFiles& files, const StepEndJob& end) noexcept {
   failures_in_a_row_ = 0;
-  if (off_until_ns_.exchange(0) != 0) {
-    health_->log(LogLevel::kWarning, fmt::format("capture is on again: step {} was written", files.id().global_step));
-  }
   last_published_ = std::max(last_published_, files.id().global_step);
-  mode_steps_[std::string(mode_name(files.id().mode))] = files.id().mode_step;
   has_published_ = true;
   collections_.reset();
   health_->step_committed(files.id().global_step, static_cast<std::int64_t>(files.size_bytes()));
+  try {
+    follow_up(files, end);
+  } catch (...) {
+    health_->note("writer", error_from_current_exception());
+  }
+}
+
+// What comes after a step and is no part of it.
+void Writer::follow_up(const StepFiles& files, const StepEndJob& end) {
+  if (off_until_ns_.exchange(0) != 0) {
+    health_->log(LogLevel::kWarning, fmt::format("capture is on again: step {} was written", files.id().global_step));
+  }
+  mode_steps_[std::string(mode_name(files.id().mode))] = files.id().mode_step;
   for (const format::MetricRecord& metric : end.metrics) {
     const Status written = metrics_.append(metric, clock_->wall_seconds());
     if (!written.ok()) health_->value_dropped("metric", written.error());

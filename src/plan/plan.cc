@@ -71,6 +71,7 @@ CollectionBits Plan::watching(Mode mode, std::int64_t mode_step) const {
 }
 
 NameId Plan::name_id(std::string_view name) {
+  state_->make_room(state_->names.size() + 1);  // no name may be known that has no place among the members
   const NameTable::Found found = state_->names.intern(name);
   if (found.is_new) state_->resolve(found.id, name);
   return {found.id};
@@ -98,11 +99,14 @@ bool Plan::matches(std::size_t position, std::string_view name) {
   return state_->matches_any(saved.include, searched) && !state_->matches_any(saved.exclude, searched);
 }
 
+void Plan::State::make_room(std::size_t names_count) {
+  if (const std::size_t needed = names_count * words; members.size() < needed) members.resize(2 * needed);
+}
+
 void Plan::State::resolve(std::uint32_t id, std::string_view text) {
-  const pattern::SearchedName name(text);
-  if (const std::size_t needed = (std::size_t{id} + 1) * words; members.size() < needed) members.resize(2 * needed);
   std::uint64_t* bits = members.data() + std::size_t{id} * words;
   std::fill_n(bits, words, 0);
+  const pattern::SearchedName name(text);
   if (!explicit_names.empty()) {
     if (const auto listed = explicit_names.find(name.text()); listed != explicit_names.end()) {
       std::ranges::copy(listed->second, bits);

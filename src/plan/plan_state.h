@@ -101,6 +101,7 @@ struct Plan::State {
   bool is_blocked(const Collection& collection, Mode mode) const noexcept;
   bool matches(UsedPattern* used, const pattern::SearchedName& name);
   bool matches_any(const std::vector<UsedPattern*>& list, const pattern::SearchedName& name);
+  void make_room(std::size_t names_count);
   void resolve(std::uint32_t id, std::string_view text);
   const SaveOrder& find_order(const CollectionBits& due_members);
   SaveOrder make_order(const CollectionBits& due_members) const;

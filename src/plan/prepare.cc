@@ -79,6 +79,7 @@ Result<Plan> Plan::prepare(const config::Config& config, Collections* collection
   if (before != nullptr) {
     state->names = std::move(before->names);
     state->limit_reports = std::move(before->limit_reports);
+    state->make_room(state->names.size());
     for (std::uint32_t id = 0; id < state->names.size(); ++id) state->resolve(id, state->names.name(id));
     previous->state_ = std::make_unique<State>();
     state->spare_patterns.clear();
@@ -172,15 +173,15 @@ Status Plan::State::save_collection(Collection* collection) {
 }
 
 void Plan::State::count_schedules() {
-  const std::size_t old_words = words;
-  words = (saved.size() + 63) / 64;
+  const std::size_t new_words = (saved.size() + 63) / 64;
   // Positions only grow at the end, so that the bits of known names move but keep their meaning.
-  if (words != old_words) {
-    std::vector<std::uint64_t> wider(names.size() * words);
+  if (new_words != words) {
+    std::vector<std::uint64_t> wider(names.size() * new_words);
     for (std::size_t id = 0; id < names.size(); ++id) {
-      for (std::size_t w = 0; w < old_words; ++w) wider[id * words + w] = members[id * old_words + w];
+      for (std::size_t w = 0; w < words; ++w) wider[id * new_words + w] = members[id * words + w];
     }
     members = std::move(wider);
+    words = new_words;
     orders.clear();
     recent = {};
     for (auto& [name, bits] : explicit_names) bits.resize(words);

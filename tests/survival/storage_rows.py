@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from survival_world import LIMIT_FACTOR, SYSTEM_CALLS, debris, health, need, numbers, snapshot, wait_until
 
@@ -104,22 +105,25 @@ def row_10(world):
 
 def row_11(world):
     """an allocation fails, the n-th and from the n-th on."""
-    points = dropped = 0
-    for lasting in (False, True):
-        for n in [*range(1, 120), *range(120, 5000, 97)]:
-            out, log = world.new_run()
-            options = {"fail_new_lasting": True} if lasting else {}
-            line = world.command(out, log, steps=12, fail_new=n, **options)
-            line[0] = os.path.join(world.bin, "survival_alloc")
-            done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-            need(done.returncode == 0, f"allocation {n}{'+' if lasting else ''}: {done.returncode} {done.stderr[-300:]}")
-            need(world.bare_hash(12) in done.stdout, "weights changed")
-            points += 1
-            dropped += int(numbers(done)["dropped"])
-            if os.path.isdir(out):
-                world.check(out, log, smdebug=False)
-            shutil.rmtree(out, ignore_errors=True)
-    return {"points": points, "dropped_steps": dropped}
+    bare = world.bare_hash(12)
+
+    def train(out, log, n, is_lasting):
+        line = world.command(out, log, steps=12, fail_new=n, **({"fail_new_lasting": True} if is_lasting else {}))
+        line[0] = os.path.join(world.bin, "survival_alloc")
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        need(done.returncode == 0, f"allocation {n}{'+' * is_lasting}: {done.returncode} {done.stderr[-300:]}")
+        need(bare in done.stdout, "weights changed")
+        if os.path.isdir(out):
+            world.check(out, log, smdebug=False)
+        shutil.rmtree(out, ignore_errors=True)
+        return int(numbers(done)["dropped"])
+
+    points = [(n, lasting) for lasting in (False, True) for n in [*range(1, 120), *range(120, 2200, 13)]]
+    points += [(n, lasting) for lasting in (False, True) for n in range(2200, 5000, 97)]
+    # Side by side: what the threads of one process do to each other depends on when they get to run.
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        dropped = list(pool.map(lambda place, point: train(*place, *point), [world.new_run() for _ in points], points))
+    return {"points": len(points), "dropped_steps": sum(dropped)}
 
 
 def row_12(world):
