@@ -1,7 +1,7 @@
 """What a parameter has in ``.grad`` when a backward pass reaches it: nothing, where gradients were cleared before.
 
-Saved as the scalar ``gradient_before/NAME``, the largest magnitude there is, for the first pass of a step. A few small
-parameters tell it for all.
+Saved for presets as the scalar ``gradient_before/NAME``, the largest magnitude there is, for the first pass of a step.
+A few small parameters tell it for all.
 """
 
 import functools

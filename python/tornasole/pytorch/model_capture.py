@@ -384,7 +384,7 @@ class ModelCapture:
                         Attached.to_parameter(parameter, _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue))
                     )
                     tapped.append((name, parameter))
-        for name, parameter in watched(tapped) if self._hook._wants_optimizers() else []:
+        for name, parameter in watched(tapped) if self._hook._is_asked_for_rates else []:
             taps.attached.append(Attached.to_parameter(parameter, KeptGradientTap(self._hook, name, parameter)))
         out_of_reach = set(self.uncaptured())
         compiled = None if self._compiled is None else self._compiled()

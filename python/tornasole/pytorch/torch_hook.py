@@ -80,7 +80,8 @@ class Hook(CallbackMethods, BaseHook):
         self._copies = HostCopies()
         self._has_pass_gradients = True  # of the open step
         self._last_module: Callable[[], Optional[torch.nn.Module]] = lambda: None  # of the last due step
-        self._is_asked_for_rates = False  # by a preset: learning rates and norms, whatever the collections
+        # By a preset, whatever the collections: learning rates and norms, and what is left of gradients.
+        self._is_asked_for_rates = False
         self._mode_follows_training = False
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
         self._captures_functions = bool(self._options.get("capture_functional"))

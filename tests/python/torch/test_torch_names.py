@@ -225,6 +225,7 @@ def test_gradients_accumulated_scaled_and_clipped(tmp_path):
 @pytest.mark.parametrize("clears", ["to none", "to zero", "never"])
 def test_what_is_left_of_gradients_before_a_pass(clears, tmp_path):
     hook = hook_for(tmp_path / "run", include_collections=["gradients", "optimizer_gradients"])
+    hook._is_asked_for_rates = True  # as presets do
     net = nn.Linear(2, 1, bias=False)
     hook.register_module(net)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
