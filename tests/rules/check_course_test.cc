@@ -49,6 +49,24 @@ TEST(Overtraining, NothingImprovesAnyMore) {
   EXPECT_FALSE(cannot.empty()) << "five evaluations are too few";
 }
 
+TEST(Overfit, OfWhichNothingHoldsForOtherData) {
+  struct Case {
+    const char* what;
+    std::function<double(double)> training, validation;
+    std::size_t verdicts;
+  };
+  const auto falls = [](double x) { return 1.6 - x / 800; };
+  const Case cases[] = {
+      {"validation climbs a little, from the first on", falls, [](double x) { return 1.62 + x / 4000; }, 1},
+      {"validation falls a little", falls, [](double x) { return 1.62 - x / 4000; }, 0},
+      {"validation stays where it is, with noise", falls, [](double x) { return 1.62 + 0.02 * std::sin(1.7 * x); }, 0},
+      {"neither moves by much", [](double x) { return 1.6 - x / 8000; }, [](double x) { return 1.62 + x / 4000; }, 0},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(ask(kCheckOverfit, evaluated(200, c.training, c.validation)).size(), c.verdicts) << c.what;
+  }
+}
+
 TEST(SuspiciousValidation, BatchesOfTheTraining) {
   struct Case {
     const char* what;

@@ -32,6 +32,9 @@ TEST(LearningRateSanity, JudgesStepsByWhatTheLossDoes) {
   const auto falling = [](std::size_t i) { return 2.0 / (1.0 + 0.1 * static_cast<double>(i)); };
   const auto flat = [](std::size_t) { return 2.0; };
   const auto slow = [](std::size_t i) { return 2.0 - 0.004 * static_cast<double>(i); };
+  const auto thrown_until = [](double end) {
+    return [end](std::size_t i) { return i == 0 ? 2.0 : i < 60 ? 500.0 : end; };
+  };
   const Case cases[] = {
       {"large steps and a loss that falls", 0.3, falling, 0},
       {"large steps and a loss that does not", 0.3, flat, 1},
@@ -43,6 +46,9 @@ TEST(LearningRateSanity, JudgesStepsByWhatTheLossDoes) {
        1},
       {"large steps, a loss that falls, and one bad batch at the end", 0.3,
        [=](std::size_t i) { return i == 97 ? 90.0 : falling(i); }, 0},
+      {"large steps, and a loss that is thrown far up and comes back to where it began", 0.3, thrown_until(1.5), 1},
+      {"large steps, and a loss that is thrown far up and is learned after all", 0.3, thrown_until(0.1), 0},
+      {"ordinary steps, and a loss that is thrown far up", 1e-3, thrown_until(1.5), 0},
       {"ordinary steps and a loss that does not fall", 1e-3, flat, 0},
       {"steps that get nowhere", 1e-8, flat, 1},
       {"a hundred steps that move next to nothing", 5e-6, flat, 1},

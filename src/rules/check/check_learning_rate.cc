@@ -21,6 +21,7 @@ namespace {
 constexpr double kHigh = 0.1;
 constexpr double kRuinous = 1.0;
 constexpr double kMuch = 0.75;  // of the first loss
+constexpr double kHalf = 0.5;   // likewise
 constexpr double kLow = 1e-6;
 constexpr double kLeastJourney = 0.01;
 constexpr double kShortJourney = 0.001;
@@ -172,7 +173,6 @@ bool look_at_schedule(const RunRecord& run, Judgement& judgement) {
 bool look_at_decay(const RunRecord& run, const Steps& steps, bool is_lost, Judgement& judgement) {
   constexpr double kForgets = 0.01;
   constexpr double kGrown = 1.5;
-  constexpr double kHalf = 0.5;  // of the first loss
   const double off = decay_of_a_step(run);
   const bool is_shrinking = steps.sizes.back() < 1 && *std::ranges::max_element(steps.sizes) < kGrown;
   if (!(off > kForgets) || !is_shrinking || !(is_lost || loss_left(run).value_or(0) > kHalf)) return false;
@@ -208,9 +208,11 @@ void look(const RunRecord& run, Judgement& judgement) {
   // A step that throws the weights away may leave a model that comes back to guessing, below where it began; and where
   // every step is large, one that learns the little that such weights can.
   const bool is_wild = is_ruinous && high == ratios.size();
-  const bool is_lost = (is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run));
+  const double left = loss_left(run).value_or(0);
+  const bool is_lost = (is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run)) ||
+                       (high > 0 && left > kHalf && was_loss_thrown(run));
   if (look_at_decay(run, steps, is_lost, judgement)) return;
-  if (is_lost || (is_wild && loss_left(run).value_or(0) > kMuch)) {
+  if (is_lost || (is_wild && left > kMuch)) {
     const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
     judgement.add(
         {.severity = Severity::kError,

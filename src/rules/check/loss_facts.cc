@@ -161,6 +161,15 @@ std::optional<double> loss_left(const RunRecord& run) {
   return last_level(losses) / losses.values.front();
 }
 
+bool was_loss_thrown(const RunRecord& run) {
+  constexpr double kFar = 10;
+  const Series losses = run.losses(run.training_mode());
+  if (losses.size() < 2 || !(losses.values.front() > 0)) return false;
+  const double far = kFar * losses.values.front();
+  return 5 * std::ranges::count_if(losses.values, [&](double value) { return value > far; }) >
+         static_cast<std::ptrdiff_t>(losses.size());
+}
+
 bool is_loss_of_a_guess(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   const std::optional<double> trivial = trivial_loss(run);

@@ -18,6 +18,8 @@ bool is_loss_falling(const RunRecord& run);
 bool has_loss_suffered(const RunRecord& run);
 // What is left of the first one at the end, as a share; nothing for those that are not above zero.
 std::optional<double> loss_left(const RunRecord& run);
+// Whether over a fifth of the run it is at more than ten times where it began.
+bool was_loss_thrown(const RunRecord& run);
 // Whether it is no better at the end than a constant answer, as far as that is known.
 bool is_loss_of_a_guess(const RunRecord& run);
 // Whether at some time it is far below that of a constant answer.

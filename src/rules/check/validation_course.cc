@@ -37,6 +37,10 @@ Series evaluation_means(const RunRecord& run) {
   return means;
 }
 
+double last_quarter(const std::vector<double>& values) {
+  return mean(std::span(values).last(std::max<std::size_t>(1, values.size() / 4)));
+}
+
 }  // namespace
 
 std::size_t evaluation_count(const RunRecord& run) { return evaluation_means(run).size(); }
@@ -67,19 +71,21 @@ std::optional<ValidationCourse> validation_course(const RunRecord& run) {
   const std::size_t window = std::max<std::size_t>(1, std::min(before.size(), after.size()) / 4);
   course.training_then = mean(std::span(before).last(window));
   course.training_now = mean(std::span(after).last(window));
-  course.is_from_the_start = run.is_boosting;
+  std::vector<double> at_first;
+  for (std::size_t i = 0; i < training.size() && training.steps[i] <= validation.steps.front(); ++i) {
+    at_first.push_back(training.values[i]);
+  }
+  course.training_first = at_first.empty() ? training.values.front() : last_quarter(at_first);
   return course;
 }
 
 bool has_validation_won_nothing(const ValidationCourse& course) {
-  constexpr double kMuch = 0.1;      // of the first training loss
+  constexpr double kMuch = 0.1;      // of the training loss at the first evaluation
   constexpr double kNothing = 0.05;  // of what training won
-  if (!course.is_from_the_start) return false;
-  const double first = course.training.values.front();
-  const double won = first - course.training_now;
+  const double won = course.training_first - course.training_now;
   const double validation_won = course.validation.values.front() - course.best;
-  return won > kMuch * std::fabs(first) && validation_won < kNothing * won &&
-         course.last >= course.validation.values.front();
+  return won > kMuch * std::fabs(course.training_first) && validation_won < kNothing * won &&
+         course.last >= course.validation.values.front() + 3 * course.noise;
 }
 
 bool is_overfit(const ValidationCourse& course) {

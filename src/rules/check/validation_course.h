@@ -15,8 +15,7 @@ struct ValidationCourse {
   double best = 0;
   double last = 0;   // median of the last three
   double noise = 0;  // deviation of an evaluation; 0 for boosting, which evaluates the same data each time
-  double training_then = 0, training_now = 0;  // at the best evaluation, and at the end
-  bool is_from_the_start = false;              // the first evaluation is as early as the first training loss
+  double training_first = 0, training_then = 0, training_now = 0;  // at the first and the best evaluation, at the end
 
   double rise() const noexcept { return last - best; }
 };
