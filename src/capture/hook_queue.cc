@@ -33,6 +33,21 @@ std::string_view as_bytes(const Buffer& buffer, std::size_t offset, std::size_t 
   return {reinterpret_cast<const char*>(buffer.data()) + offset, length};
 }
 
+// Takes a chunk back from a job that there was no memory to push: the writer has yet to read what is in it.
+class ChunkBack {
+ public:
+  ChunkBack(Job* job, Buffer* chunk) : job_(*job), chunk_(*chunk) {}
+  ~ChunkBack() {
+    if (auto* done = std::get_if<ChunkDoneJob>(&job_); done != nullptr && done->chunk) chunk_ = std::move(done->chunk);
+  }
+  ChunkBack(const ChunkBack&) = delete;
+  ChunkBack& operator=(const ChunkBack&) = delete;
+
+ private:
+  Job& job_;
+  Buffer& chunk_;
+};
+
 }  // namespace
 
 void HookState::write_work(std::unique_lock<std::mutex>& lock, const Work& work, const TensorView& tensor) {
@@ -267,12 +282,8 @@ void HookState::push_small_locked(std::uint64_t serial, const std::string* name,
 void HookState::finish_chunk_locked() {
   if (chunk_) {
     Job done = ChunkDoneJob{std::move(chunk_)};
-    try {
-      writer_->push(std::move(done));
-    } catch (...) {
-      chunk_ = std::move(std::get<ChunkDoneJob>(done).chunk);  // the writer has yet to read what is in it
-      throw;
-    }
+    const ChunkBack back(&done, &chunk_);
+    writer_->push(std::move(done));
   }
   chunk_used_ = 0;
 }

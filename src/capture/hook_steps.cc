@@ -40,7 +40,7 @@ Status HookState::prepare_locked() {
   } catch (...) {  // no memory: what was taken over from the last plan is gone with it
     plan_.reset();
     has_old_ids_ = true;
-    throw;
+    return error_from_current_exception();
   }
   for (const std::string& warning : plan_->warnings()) health_->log(LogLevel::kWarning, warning);
   return {};
