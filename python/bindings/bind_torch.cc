@@ -5,61 +5,21 @@
 // that takes anything and does nothing.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <atomic>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/python_hook.h"
+#include "bindings/torch_callbacks.h"
 
 namespace tornasole::python {
 namespace {
 
 namespace nb = nanobind;
-
-// What is needed of PyTorch; made once torch was imported, never destroyed.
-struct TorchTypes {
-  nb::object tensor;
-  nb::object current_graph_task;  // none before PyTorch 2.1
-  nb::object is_grad_enabled;
-};
-
-const TorchTypes& torch_types() {
-  static const TorchTypes* types = [] {
-    const nb::module_ torch = nb::module_::import_("torch");
-    auto* made = new TorchTypes{torch.attr("Tensor"), nb::none(), torch.attr("is_grad_enabled")};
-    if (nb::hasattr(torch.attr("_C"), "_current_graph_task_id")) {
-      made->current_graph_task = torch.attr("_C").attr("_current_graph_task_id");
-    }
-    return made;
-  }();
-  return *types;
-}
-
-bool is_tensor(nb::handle value) {
-  return PyObject_TypeCheck(value.ptr(), reinterpret_cast<PyTypeObject*>(torch_types().tensor.ptr())) != 0;
-}
-
-// A forward pass inside a backward pass computes activations again that were seen already.
-bool is_in_backward() {
-  const nb::object& function = torch_types().current_graph_task;
-  if (function.is_none()) return false;
-  const nb::object id = nb::steal(PyObject_CallNoArgs(function.ptr()));
-  if (!id.is_valid()) nb::raise_python_error();
-  return PyLong_AsLong(id.ptr()) != -1;
-}
-
-bool is_grad_enabled() {
-  const nb::object answer = nb::steal(PyObject_CallNoArgs(torch_types().is_grad_enabled.ptr()));
-  if (!answer.is_valid()) nb::raise_python_error();
-  return answer.ptr() == Py_True;
-}
 
 // Where tensors go. `rescue(save, name, tensor, error)` gets those the engine cannot take as they are; it never raises.
 class Sink {
@@ -202,37 +162,6 @@ class TensorList {
   std::vector<std::pair<TensorSink, nb::object>> tensors_;
 };
 
-// After the root's forward pass: notes that the pass came to its end, and tells somebody while that is wanted.
-class PassEnd {
- public:
-  void call() {
-    is_open_ = false;
-    if (listener_.is_valid() && !listener_.is_none()) listener_();
-  }
-  void open() noexcept { is_open_ = is_used_; }
-  bool is_open() const noexcept { return is_open_; }
-  void set_listener(nb::object listener) { listener_ = std::move(listener); }
-  void set_used(bool is_used) noexcept { is_used_ = is_used; }
-
- private:
-  bool is_open_ = false;
-  bool is_used_ = true;  // hangs on the root
-  nb::object listener_;
-};
-
-// A callback returns nothing and raises nothing: what went wrong is the rescue's to tell.
-template <typename Run>
-PyObject* answer(const Run& run) {
-  try {
-    run();
-  } catch (nb::python_error& error) {
-    error.discard_as_unraisable("a callback of tornasole");
-  } catch (...) {
-    PyErr_Clear();
-  }
-  Py_RETURN_NONE;
-}
-
 PyObject* call_forward_tap(PyObject* self, PyObject* arguments, PyObject*) {
   return answer([&] {
     if (PyTuple_GET_SIZE(arguments) != 3) return;
@@ -245,37 +174,8 @@ PyObject* call_gradient_tap(PyObject* self, PyObject* arguments, PyObject*) {
     nb::inst_ptr<GradientTap>(self)->call(PyTuple_GET_ITEM(arguments, 0));
   });
 }
-PyObject* call_pass_end(PyObject* self, PyObject*, PyObject*) {
-  return answer([&] { nb::inst_ptr<PassEnd>(self)->call(); });
-}
-PyType_Slot end_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_pass_end)}, {0, nullptr}};
 PyType_Slot forward_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_forward_tap)}, {0, nullptr}};
 PyType_Slot gradient_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_gradient_tap)}, {0, nullptr}};
-
-// contextlib.nullcontext().__exit__ takes any arguments and does nothing.
-nb::tuple nothing_reduced(nb::handle) {
-  const nb::object getter = nb::module_::import_("builtins").attr("getattr");
-  const nb::object context = nb::module_::import_("contextlib").attr("nullcontext")();
-  return nb::make_tuple(getter, nb::make_tuple(context, "__exit__"));
-}
-
-// All that the callback before a root's forward pass asks the engine. -1: nothing begins, a backward pass runs. 0:
-// nothing is due. Else the step's due_set; if it is `calm_set` the usual facts are set and the pass is open.
-std::int64_t begin_pass(PythonHook& hook, PassEnd& pass, std::optional<int> mode, std::int64_t optimizer_step,
-                        bool training, std::int64_t calm_set) {
-  if (is_in_backward()) return -1;
-  if (pass.is_open()) {  // the last forward pass never came to its end
-    pass.call();
-    hook.end_step(/*is_partial=*/true);
-  }
-  if (!hook.begin_step(mode)) return 0;
-  const auto due_set = static_cast<std::int64_t>(hook.due_set());
-  if (due_set == calm_set) {
-    hook.set_usual_facts(optimizer_step, training, is_grad_enabled());
-    pass.open();
-  }
-  return due_set;
-}
 
 // Whether every parameter is still where it was found, (dict of the module, key, parameter, requires_grad) each, and
 // the dicts have as many members as then, (dict, size) each.
@@ -318,23 +218,9 @@ void bind_torch(nb::module_& module) {
       .def("add", &TensorList::add, nb::arg("name"), nb::arg("tensor"))
       .def("save", &TensorList::save)
       .def("__len__", &TensorList::size);
-  nb::class_<PassEnd>(module, "PassEnd", nb::type_slots(end_slots),
-                      "Called after the root's forward pass: knows whether a pass is open, and calls its listener.")
-      .def(nb::init<>())
-      .def("open", &PassEnd::open)
-      .def("is_open", &PassEnd::is_open)
-      .def("set_listener", &PassEnd::set_listener, nb::arg("listener").none())
-      .def("set_used", &PassEnd::set_used, nb::arg("is_used"))
-      .def("__reduce__", &nothing_reduced);
   module.def(
       "is_unchanged", &is_unchanged, nb::arg("entries"), nb::arg("sizes"),
       "Whether parameters are where they were found: (dict, key, parameter, requires_grad) and (dict, size) each.");
-  module.def(
-      "begin_pass", &begin_pass, nb::arg("hook"), nb::arg("pass_end"), nb::arg("mode").none(),
-      nb::arg("optimizer_step"), nb::arg("training"), nb::arg("calm_set"),
-      "Begins the step of a forward pass. Its due_set, whose usual facts are set and whose pass is open if it is "
-      "calm_set; 0 if nothing is due, -1 if a backward pass runs.");
-  module.def("is_in_backward", &is_in_backward, "Whether a backward pass of PyTorch runs on this thread.");
 }
 
 }  // namespace tornasole::python

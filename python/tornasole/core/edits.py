@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 
-class Edits:
-    """The counter. Whoever changes what a hook goes by calls :meth:`note`; hooks compare :attr:`count` at each step."""
+from tornasole import _engine
 
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def note(self) -> None:
-        """Something was changed, or handed out to somebody who may change it."""
-        self.count += 1
-
-
-edits = Edits()
+# Whoever changes what a hook goes by, or hands it out to somebody who may, calls ``note()``; hooks compare ``count``.
+edits = _engine.Edits()

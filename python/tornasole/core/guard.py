@@ -12,6 +12,7 @@ import functools
 from typing import Any, Callable, TypeVar
 
 from tornasole import _engine
+from tornasole.core.edits import edits
 from tornasole.core.logger import get_logger
 
 BASE_ERROR_MESSAGE = "Capture failed and is switched off for the rest of this process; training goes on. The cause:"
@@ -101,6 +102,7 @@ class Guard:
         logger.error(BASE_ERROR_MESSAGE)
         logger.error("%s", error, exc_info=error)
         self.disable_smdebug = True
+        edits.note()  # hooks look up
 
 
 guard = Guard()

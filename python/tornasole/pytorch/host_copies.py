@@ -9,6 +9,7 @@ from typing import Any, Callable, List, Tuple
 
 import torch
 
+from tornasole import _engine
 from tornasole.pytorch.host_tensors import local_part, to_host
 
 # (tensor in the memory of the processor, whether it has come, wait until it has)
@@ -36,16 +37,26 @@ def start_copy(tensor: torch.Tensor) -> Started:
 class HostCopies:
     """The copies under way, in the order in which they were asked for."""
 
-    def __init__(self, start: Callable[[torch.Tensor], Started] = start_copy, max_under_way: int = 256):
+    def __init__(
+        self,
+        state: _engine.StepState,
+        start: Callable[[torch.Tensor], Started] = start_copy,
+        max_under_way: int = 256,
+    ):
+        """``state`` is told how many are under way."""
+        self._state = state
         self._start = start
         self._max = max_under_way
-        self.is_busy = False
         self._under_way: List[Tuple[Callable[[str, Any], None], str, Started]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._under_way)
 
     def save(self, save: Callable[[str, Any], None], name: str, tensor: torch.Tensor) -> None:
         """Calls ``save(name, value)`` once the value is here: now, if it is and nothing waits before it."""
         self._under_way.append((save, name, self._start(tensor)))
-        self.is_busy = True
+        self._state.copies = len(self._under_way)
         self._deliver(is_last_chance=False)
         while len(self._under_way) > self._max:
             self._deliver_first()
@@ -57,7 +68,7 @@ class HostCopies:
     def _deliver(self, is_last_chance: bool) -> None:
         while self._under_way and (is_last_chance or self._under_way[0][2][1]()):
             self._deliver_first()
-        self.is_busy = bool(self._under_way)
+        self._state.copies = len(self._under_way)
 
     def _deliver_first(self) -> None:
         save, name, (host, _, wait) = self._under_way.pop(0)

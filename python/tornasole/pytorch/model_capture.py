@@ -14,13 +14,14 @@ more goes at once, as it would without them.
 
 import contextlib
 import weakref
-from typing import Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 import torch
 
 from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.guard import guard
+from tornasole.modes import ModeKeys
 from tornasole.pytorch.functional_taps import FunctionalTaps
 from tornasole.pytorch.host_tensors import is_distributed, is_unmade, local_part
 from tornasole.pytorch.kept_gradients import KeptGradientTap, watched
@@ -28,6 +29,8 @@ from tornasole.pytorch.module_names import ModuleNames, is_compiled
 from tornasole.pytorch.unseen_callbacks import after_forward, before_forward
 
 GRADIENT_PREFIX = "gradient/"
+_TRAIN = ModeKeys.TRAIN.value
+_NOTHING_TO_DO, _NOT_CALM = -1, -2  # what CalmStep says
 _MAX_SETS = 32  # of taps; a schedule that changes at each step must not pile them up
 
 
@@ -70,11 +73,6 @@ class Attached:
         handle = after_forward(module, function, even_on_error)
         return cls(handle, module._forward_hooks, function)
 
-    @classmethod
-    def to_parameter(cls, parameter: torch.nn.Parameter, function: Callable) -> "Attached":
-        """Called with each gradient of the parameter, from now on."""
-        return cls(parameter.register_hook(function), parameter._backward_hooks, function)
-
     def detach(self) -> None:
         self._callbacks.pop(self._key, None)
 
@@ -86,12 +84,46 @@ class Attached:
         self._handle.remove()
 
 
+class AttachedToGradient:
+    """A callable that gets each gradient of a parameter; it can be taken off and put back.
+
+    PyTorch asks for the interpreter's lock in every backward pass for a parameter that has a dict of callbacks, even an
+    empty one: a parameter is left without.
+    """
+
+    __slots__ = ("_parameter", "_callbacks", "_key", "_callable")
+
+    def __init__(self, parameter: torch.nn.Parameter, function: Callable):
+        self._parameter, self._callable = parameter, function
+        self._key = parameter.register_hook(function).id
+        self._callbacks = parameter._backward_hooks
+
+    def detach(self) -> None:
+        callbacks = self._parameter._backward_hooks
+        if callbacks is not None:
+            callbacks.pop(self._key, None)
+            if not callbacks:
+                self._parameter._backward_hooks = None
+
+    def attach(self) -> None:
+        callbacks = self._parameter._backward_hooks
+        if callbacks is None:
+            self._callbacks[self._key] = self._callable
+            self._parameter._backward_hooks = self._callbacks
+        else:  # the program has its own by now
+            callbacks[self._key] = self._callable
+
+    def remove(self) -> None:
+        """Takes it off for good."""
+        self.detach()
+
+
 class _Taps:
     """What hangs on the model at steps that want the same tensors."""
 
     def __init__(self):
         self.parameters: Optional[_engine.TensorList] = None
-        self.attached: List[Attached] = []
+        self.attached: List[Union[Attached, AttachedToGradient]] = []
         self.unsettled: List[Tuple[_engine.ForwardTap, Attached]] = []  # nothing is known of these modules yet
         self.follows_structure = False  # holds parameters, or modules that others might take the place of
 
@@ -189,9 +221,8 @@ class ModelCapture:
         self._compiled: Optional["weakref.ref[torch.nn.Module]"] = None
         self._pass = _engine.PassEnd()
         self._pass.set_used(self._has_root_pass)
-        # A step that wants what this one wanted needs no look at anything, while nothing changed: see _is_calm.
-        self._calm_set = -1
-        self._calm_changes = -1
+        # A step that wants what the one before wanted needs no look at anything, while nothing changed: see _is_calm.
+        self._calm = _engine.CalmStep(self._engine, self._pass, hook._state, edits)
         this = weakref.ref(self)
         self._at_end = lambda: this().after_forward()  # the pass must not keep its owner
         self._functional: Optional[FunctionalTaps] = None
@@ -271,6 +302,12 @@ class ModelCapture:
     def before_forward(self, module, inputs) -> None:
         hook = self._hook
         try:
+            due_set = self._calm.begin_calm(module)
+            if due_set == _NOTHING_TO_DO:
+                return
+            if due_set != _NOT_CALM:
+                self._begun(module, due_set)
+                return
             if guard.disable_smdebug or not hook._is_open:
                 return
             mode = None
@@ -282,20 +319,24 @@ class ModelCapture:
                 if _engine.is_in_backward():
                     return
                 hook._prepare_step()
-            calm_set = self._calm_set if hook._changes == self._calm_changes else -1
-            due_set = _engine.begin_pass(
-                self._engine, self._pass, mode, hook._optimizers.steps, module.training, calm_set
-            )
-            if due_set == calm_set:
-                if due_set != -1:
-                    hook._step_is_calm(self._last_module)
-            elif due_set > 0:
-                self._begin_due_step(module, due_set)
-            elif due_set == 0 and self._hanging is not None:
-                self._detach()
-                hook._nothing_is_due()
+            due_set = self._calm.begin(mode, module.training)
+            if due_set != _NOTHING_TO_DO:
+                self._begun(module, due_set)
         except Exception as error:
             hook._note_failure("the forward pass", error)
+
+    def _begun(self, module, due_set: int) -> None:
+        """A step has begun, and this is due: nothing, what was due before, or something else."""
+        hook = self._hook
+        if self._calm.is_armed() and due_set == self._calm.due_set:
+            hook._step_is_calm(self._last_module)
+            self._set_usual(module)
+            self._arm(due_set)  # what optimizers know may be told in another way from now on
+        elif due_set > 0:
+            self._begin_due_step(module, due_set)
+        elif self._hanging is not None:
+            self._detach()
+            hook._nothing_is_due()
 
     def _begin_due_step(self, module, due_set: int) -> None:
         taps = self._taps.get(due_set)
@@ -321,12 +362,22 @@ class ModelCapture:
             self._functional.start()
         self._last_module = weakref.ref(module)
         self._hook._step_is_due(module)
+        self._set_usual(module)
         if self._is_calm(taps):
-            self._calm_set, self._calm_changes = due_set, self._hook._changes
+            self._arm(due_set)
         else:
-            self._calm_set = -1
+            self._calm.disarm()
         if taps.parameters is not None:
             taps.parameters.save()
+
+    def _set_usual(self, module) -> None:
+        hook = self._hook
+        self._calm.set_usual(hook._facts is None and hook._has_pass_gradients and module.training)
+
+    def _arm(self, due_set: int) -> None:
+        hook = self._hook
+        mode = _TRAIN if hook._mode_follows_training else None
+        self._calm.arm(due_set, hook._seen_edits, mode, hook._optimizers.rate_tap())
 
     def _is_calm(self, taps: _Taps) -> bool:
         """Whether the next step like this one needs nothing of Python: nothing of the model is saved or followed."""
@@ -381,11 +432,11 @@ class ModelCapture:
                         self._tap_shard(taps, GRADIENT_PREFIX + name, parameter)
                         continue
                     taps.attached.append(
-                        Attached.to_parameter(parameter, _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue))
+                        AttachedToGradient(parameter, _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue))
                     )
                     tapped.append((name, parameter))
         for name, parameter in watched(tapped) if self._hook._is_asked_for_rates else []:
-            taps.attached.append(Attached.to_parameter(parameter, KeptGradientTap(self._hook, name, parameter)))
+            taps.attached.append(AttachedToGradient(parameter, KeptGradientTap(self._hook, name, parameter)))
         out_of_reach = set(self.uncaptured())
         compiled = None if self._compiled is None else self._compiled()
         hidden = []
@@ -424,13 +475,13 @@ class ModelCapture:
         taps.unsettled.append((tap, attached))
 
     def _detach(self) -> None:
-        self._calm_set = -1
+        self._calm.disarm()
         if self._hanging is not None:
             self._hanging.detach()
             self._hanging = None
 
     def _forget(self) -> None:
-        self._calm_set = -1
+        self._calm.disarm()
         self._hanging = None
         for taps in self._taps.values():
             for attached in taps.attached:
@@ -447,6 +498,3 @@ class ModelCapture:
         if root is not None and self._compiled_call is not None and root._compiled_call_impl is self._compiled_call[0]:
             root._compiled_call_impl = self._compiled_call[1]
         self._handle.remove()
-        for _, parameter in self._parameters:
-            if parameter._backward_hooks is not None and not parameter._backward_hooks:
-                parameter._backward_hooks = None

@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 
+from tornasole import _engine
 from tornasole.pytorch.host_tensors import local_part
 from tornasole.pytorch.torch_listeners import listen, stop_listening
 
@@ -37,9 +38,14 @@ class OptimizerCapture:
         self._names: Dict[int, str] = {}
         self._unwanted: Dict[int, Tuple] = {}  # by id of an optimizer: when its state was found to interest nobody
         self._unwanted_gradients: Dict[int, Tuple] = {}
-        self.steps = 0  # taken so far
+        self._state = hook._state
         self.scaler: Optional[weakref.ref] = None
         self._wrapped: List[Any] = []
+
+    @property
+    def steps(self) -> int:
+        """Taken so far."""
+        return self._state.optimizer_steps
 
     # ---- which
 
@@ -121,7 +127,7 @@ class OptimizerCapture:
         optimizers = self.known()
         self._save_rates(hook, optimizers)
         for optimizer in optimizers:
-            kind = (len(optimizer.state), hook._engine_hook.due_set(), hook._changes)
+            kind = (len(optimizer.state), hook._engine_hook.due_set(), hook._state.changes)
             if self._unwanted.get(id(optimizer)) != kind and not self._save_state(hook, optimizer):
                 self._unwanted[id(optimizer)] = kind
 
@@ -135,9 +141,22 @@ class OptimizerCapture:
                 return
         self._save_rates(hook, optimizers)
         if self._before is not None:
-            kind = (hook._engine_hook.due_set(), hook._changes)
+            kind = (hook._engine_hook.due_set(), hook._state.changes)
             if all(self._unwanted_gradients.get(id(optimizer)) == kind for optimizer in optimizers):
                 self._stop_watching_gradients()
+
+    def rate_tap(self) -> Optional[_engine.RateTap]:
+        """What saves all that is wanted of optimizers at calm steps, as ``step_is_calm`` does; None if nothing is."""
+        hook = self._hook() if self.is_wanted else None
+        if hook is None:
+            return None
+        tap = _engine.RateTap(hook._engine_hook)
+        if self._before is None:
+            for optimizer in self.known():
+                unwanted = self._unwanted.get(id(optimizer))
+                if unwanted is not None:
+                    tap.add(optimizer, unwanted[0])
+        return tap
 
     @staticmethod
     def _save_rates(hook, optimizers: Iterable[torch.optim.Optimizer]) -> None:
@@ -170,7 +189,7 @@ class OptimizerCapture:
         try:
             if hook._is_passive() or not hook._is_step_due() or not self._belongs(optimizer):
                 return
-            kind = (hook._engine_hook.due_set(), hook._changes)
+            kind = (hook._engine_hook.due_set(), hook._state.changes)
             if self._unwanted_gradients.get(id(optimizer)) != kind and not self._save_gradients(hook, optimizer):
                 self._unwanted_gradients[id(optimizer)] = kind
             if hook._watcher is not None:
@@ -203,12 +222,12 @@ class OptimizerCapture:
     def after_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
         known = self._seen.get(id(optimizer))
         if known is not None and known[0]() is optimizer:
-            self.steps += known[1]
+            self._state.optimizer_steps += known[1]
             return
         hook = self._hook()
         try:
             if hook is not None and self._belongs(optimizer):
-                self.steps += 1
+                self._state.optimizer_steps += 1
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
 
@@ -227,7 +246,7 @@ class OptimizerCapture:
                 return
             is_new = self.scaler is None or self.scaler() is not scaler
             self.scaler = weakref.ref(scaler)
-            hook._changes += is_new
+            hook._state.changes += is_new
             if is_new and not hook._is_passive() and hook._is_step_due():
                 hook._add_facts({"grad_scale": float(scaler.get_scale())})
         except Exception as error:

@@ -73,11 +73,11 @@ class Hook(CallbackMethods, BaseHook):
         self._loss_taps: List[Attached] = []
         self._replaced_callbacks: List[ReplacedCallbacks] = []
         self._are_losses_tapped = False
+        self._state = _engine.StepState()
         self._optimizers = OptimizerCapture(self)
         self._rescue = self._make_rescue()
-        self._backward_passes = 0  # that were told of
         self._facts: Optional[Dict[str, Any]] = None  # of the open step; none but the usual ones
-        self._copies = HostCopies()
+        self._copies = HostCopies(self._state)
         self._has_pass_gradients = True  # of the open step
         self._last_module: Callable[[], Optional[torch.nn.Module]] = lambda: None  # of the last due step
         # By a preset, whatever the collections: learning rates and norms, and what is left of gradients.
@@ -86,7 +86,6 @@ class Hook(CallbackMethods, BaseHook):
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
         self._captures_functions = bool(self._options.get("capture_functional"))
         self._is_described = True
-        self._changes = 0  # of anything that a captured step depends on
         self._uncaptured: List[str] = []
         self._is_open = True
 
@@ -248,7 +247,7 @@ class Hook(CallbackMethods, BaseHook):
 
     def _nothing_is_due(self) -> None:
         if self._are_losses_tapped:
-            self._changes += 1
+            self._state.changes += 1
             self._are_losses_tapped = False
             for attached in self._loss_taps:
                 attached.detach()
@@ -260,7 +259,7 @@ class Hook(CallbackMethods, BaseHook):
     def _model_changed(self) -> None:
         self._optimizers.model_changed(self._live_captures())
         self._is_described = False
-        self._changes += 1
+        self._state.changes += 1
 
     def _describe_model(self) -> None:
         """Once something is saved: before that the run has no directory and may not know its worker."""
@@ -303,8 +302,8 @@ class Hook(CallbackMethods, BaseHook):
     def _mode_of(self, module: torch.nn.Module) -> int:
         """The number of the mode of the step that begins, where it follows the model's own."""
         watcher = self._watcher
-        if watcher is not None and module.training and watcher.untold_steps > 0:
-            watcher.untold_steps -= 1
+        if watcher is not None and module.training and self._state.untold_steps > 0:
+            self._state.untold_steps -= 1
             return _TRAIN_NUMBER
         mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
         if watcher is not None:
@@ -344,7 +343,7 @@ class Hook(CallbackMethods, BaseHook):
                     self._save_or_rescue(f"{name}_input_{i}", value.detach())
 
     def _backward_begins(self) -> None:
-        self._backward_passes += 1
+        self._state.backward_passes += 1
         # A pass without gradients, of a teacher or a target network, is not what goes back.
         if not self._has_pass_gradients:
             return
@@ -359,6 +358,7 @@ class Hook(CallbackMethods, BaseHook):
 
     def _add_facts(self, facts: Dict[str, Any]) -> None:
         """Facts about the step that is open."""
+        self._state.forget_usual()
         if self._facts is None:
             module = self._last_module()
             self._facts = {} if module is None else self._usual_facts(module)
@@ -389,7 +389,7 @@ class Hook(CallbackMethods, BaseHook):
         if self._copies.is_busy:
             self._flush_copies()
         if edits.count != self._seen_edits:
-            self._changes += 1
+            self._state.changes += 1
             self._sync()
 
     def _begin_step(self, mode: Optional[ModeKeys] = None) -> bool:
@@ -440,6 +440,7 @@ class Hook(CallbackMethods, BaseHook):
         if getattr(self, "_is_open", False):
             self._flush_copies()
             self._is_open = False
+            self._state.changes += 1
             for capture in self._live_captures():
                 capture.close()
             for attached in self._loss_taps:

@@ -64,7 +64,7 @@ class StandardPreset:
         self._event_step: Optional[int] = None
         self._has_gradients = False  # those of the event were saved
         self._optimizer_steps = 0  # made before the open step, or before the event
-        self.untold_steps = 0  # of the training, from now on: ``before_step`` is not called for them
+        self._state = hook._state  # ``before_step`` is not called for the next ``untold_steps``
         statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
         activations.exclude(r"([Ll]oss|cross_entropy|nll|kl_div)[^.]*_output_\d+$")
@@ -91,17 +91,17 @@ class StandardPreset:
         if self._event_step is not None and not self._has_gradients:
             self._save_gradients(self._gradients_in_memory())
         self._optimizer_steps = self._hook._optimizers.steps
-        self.untold_steps = 0
+        self._state.untold_steps = 0
         if mode is not ModeKeys.TRAIN:
             self._budget.pause()
             return
         step = self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1
         # Programs that change the weights themselves do so after backward passes.
-        taken = self._optimizer_steps or self._hook._backward_passes
+        taken = self._optimizer_steps or self._state.backward_passes
         if self._budget.begin(step, time.perf_counter(), taken):
             self._schedule()
         elif self._event_step is None:
-            self.untold_steps = self._budget.untold_steps()
+            self._state.untold_steps = self._budget.untold_steps()
 
     def _schedule(self) -> None:
         schedule = training_schedule(self._budget.chosen())
@@ -111,7 +111,7 @@ class StandardPreset:
     def loss(self, value: float) -> None:
         """The value of a loss in this step."""
         if self._event_step is None and not math.isfinite(value):
-            self.untold_steps = 0
+            self._state.untold_steps = 0
             self._optimizer_steps = self._hook._optimizers.steps
             self._event(f"the loss is {value}")
 

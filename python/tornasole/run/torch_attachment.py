@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 
+from tornasole import _engine
 from tornasole.core.guard import guard
 from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
@@ -70,7 +71,8 @@ class Attachment:
         self._look: Optional[Callable[[torch.nn.Module], None]] = None  # at every call of a module
         self._search: Optional[Tuple[Callable, Callable]] = None  # what stands in for Module.__call__, and that
         self._inside = _Inside()
-        self._known_losses: List[Any] = []  # grad_fn of losses of this step
+        self._known_losses = _engine.KnownLosses()  # since the last backward pass
+        self._last_loss: Callable[[], Optional[torch.nn.Module]] = lambda: None  # that was called and is registered
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
         self._passes = 0  # backward passes so far
         self._known_pass = (-1, -1)  # step and optimizer's step at the last of them
@@ -168,7 +170,7 @@ class Attachment:
             if hook is None:
                 self.is_off = True
                 return
-        self.hook = hook
+        self.hook, self._last_loss = hook, lambda: None
         if not hook.prepared_collections:
             # Most functions have names that say nothing of a loss.
             hook.get_collection("losses").include(f"^({'|'.join(LOSS_FUNCTIONS)})_output_")
@@ -219,8 +221,10 @@ class Attachment:
         if self._inside.depth or not self.is_recording():
             return False
         try:
-            if arguments[0] not in self.hook.module_set:
-                self.hook.register_loss(arguments[0])
+            if self._last_loss() is not arguments[0]:
+                if arguments[0] not in self.hook.module_set:
+                    self.hook.register_loss(arguments[0])
+                self._last_loss = weakref.ref(arguments[0])
         except Exception as error:
             self._give_up(error)
         self._inside.depth = 1
@@ -228,7 +232,8 @@ class Attachment:
 
     def leave_loss_module(self, value: Any) -> None:
         self._inside.depth = 0
-        self._note_loss(value)
+        if not self._known_losses.note(value):
+            self._note_loss(value)
 
     def enter_loss_function(self, name: str, arguments: tuple) -> bool:
         """A loss of ``torch.nn.functional``: recorded under the function's name, unless another loss called it."""
@@ -245,7 +250,8 @@ class Attachment:
 
     def leave_loss_function(self, name: str, value: Any) -> None:
         self._inside.depth = 0
-        self._note_loss(value)
+        if not self._known_losses.note(value):
+            self._note_loss(value)
         self._record(name, value)
 
     def enter_backward(self, arguments: tuple) -> bool:
@@ -258,9 +264,9 @@ class Attachment:
 
     def _before_backward(self, value: torch.Tensor) -> None:
         self._passes += 1
-        if not self.is_recording():
+        if not self.is_recording() or self._known_losses.begin_backward(value, self.hook._state):
             return
-        if value.numel() == 1 and not is_in_transform(value) and not self._is_known_loss(value):
+        if value.numel() == 1 and not is_in_transform(value) and not self._known_losses.is_last(value):
             if self.hook._optimizers.scaler is None:  # else the product may well be infinite
                 self.hook._loss_seen(value)
             if not self._comes_from_known_loss(value):
@@ -284,17 +290,12 @@ class Attachment:
             self.hook._loss_seen(value)
         except Exception as error:
             self._give_up(error)
-        if value.grad_fn is not None:
-            self._known_losses = self._known_losses[-15:] + [value.grad_fn]
-
-    def _is_known_loss(self, value: torch.Tensor) -> bool:
-        """Whether it was looked at when it was computed."""
-        return bool(self._known_losses) and value.grad_fn is self._known_losses[-1]
+        self._known_losses.add(value.grad_fn)
 
     def _comes_from_known_loss(self, value: torch.Tensor) -> bool:
         level = [value.grad_fn]
         for _ in range(_LOSS_DEPTH):
-            if any(node is known for node in level for known in self._known_losses):
+            if any(self._known_losses.has(node) for node in level):
                 return True
             level = [parent for node in level if node is not None for parent, _ in node.next_functions]
         return False

@@ -3,6 +3,7 @@
 import torch
 
 import tornasole.pytorch as ts
+from tornasole import _engine
 from tornasole.pytorch.host_copies import HostCopies
 
 
@@ -20,7 +21,7 @@ class Device:
 
 def test_values_are_delivered_in_order_and_whole_at_the_end():
     device, saved = Device(), []
-    copies = HostCopies(device.start)
+    copies = HostCopies(_engine.StepState(), device.start)
 
     def save(name, value):
         saved.append((name, int(value)))
@@ -41,7 +42,7 @@ def test_values_are_delivered_in_order_and_whole_at_the_end():
 
 def test_the_value_is_that_of_the_moment_it_was_handed_over():
     device, saved = Device(), []
-    copies = HostCopies(device.start)
+    copies = HostCopies(_engine.StepState(), device.start)
     tensor = torch.tensor(1)
     copies.save(lambda name, value: saved.append(int(value)), "a", tensor)
     tensor.fill_(9)
@@ -51,7 +52,7 @@ def test_the_value_is_that_of_the_moment_it_was_handed_over():
 
 def test_no_more_than_so_many_are_under_way():
     device, saved = Device(), []
-    copies = HostCopies(device.start, max_under_way=2)
+    copies = HostCopies(_engine.StepState(), device.start, max_under_way=2)
     for key in range(5):
         copies.save(lambda name, value: saved.append(int(value)), "x", torch.tensor(key))
     assert saved == [0, 1, 2]
@@ -59,7 +60,7 @@ def test_no_more_than_so_many_are_under_way():
 
 def test_what_is_here_already_is_saved_at_once():
     saved = []
-    HostCopies().save(lambda name, value: saved.append(value.tolist()), "x", torch.eye(2).to_sparse())
+    HostCopies(_engine.StepState()).save(lambda name, value: saved.append(value.tolist()), "x", torch.eye(2).to_sparse())
     assert saved == [[[1.0, 0.0], [0.0, 1.0]]]
 
 
@@ -72,7 +73,7 @@ class Elsewhere(torch.Tensor):
 def test_a_number_of_another_device_is_used_once_it_has_come(tmp_path):
     hook = ts.Hook(str(tmp_path / "run"))
     device, used = Device(), []
-    hook._copies = HostCopies(device.start)
+    hook._copies = HostCopies(hook._state, device.start)
     hook._use_number(torch.tensor(5).as_subclass(Elsewhere), used.append)
     assert used == [] and device.waited == [], "nobody waited for it"
     hook._use_number(torch.tensor(6.5), used.append)

@@ -1,0 +1,330 @@
+// Steps of a PyTorch training that are like the one before, told to the engine without Python.
+//
+// A hook has one StepState. Python counts a change up wherever something is changed that a captured step depends on; a
+// step that begins with everything as it was needs no look at anything else: see CalmStep. What such a step asks of
+// optimizers is RateTap's, and whether a backward pass starts from a loss that is known is KnownLosses'.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.h"
+#include "bindings/python_hook.h"
+#include "bindings/torch_callbacks.h"
+
+namespace tornasole::python {
+namespace {
+
+namespace nb = nanobind;
+
+// Interned, never destroyed.
+struct Names {
+  nb::object training = make("training"), state = make("state"), param_groups = make("param_groups"), lr = make("lr"),
+             grad_fn = make("grad_fn"), sequence = make("_sequence_nr");
+  static nb::object make(const char* text) { return nb::steal(PyUnicode_InternFromString(text)); }
+};
+const Names& names() {
+  static const auto* made = new Names;
+  return *made;
+}
+
+nb::object attribute(nb::handle object, const nb::object& name) {
+  return checked(PyObject_GetAttr(object.ptr(), name.ptr()));
+}
+
+// Counts changes to objects that configure hooks: see tornasole/core/edits.py.
+struct Edits {
+  std::int64_t count = 0;
+};
+
+struct StepState {
+  std::int64_t changes = 0;          // of anything that a captured step depends on
+  std::int64_t copies = 0;           // from other devices, under way
+  std::int64_t untold_steps = 0;     // of the training, from now on, of which a preset need not be told
+  std::int64_t optimizer_steps = 0;  // taken so far
+  std::int64_t backward_passes = 0;  // that were told of
+  // The last step was like others: of this model, in training, with gradients, and with no facts but the usual ones.
+  const void* usual = nullptr;
+  bool is_pass_new = false;  // no backward pass was told of since it began
+};
+
+// After the root's forward pass: notes that the pass came to its end, and tells somebody while that is wanted.
+class PassEnd {
+ public:
+  void call() {
+    is_open_ = false;
+    if (listener_.is_valid() && !listener_.is_none()) listener_();
+  }
+  void open() noexcept { is_open_ = is_used_; }
+  bool is_open() const noexcept { return is_open_; }
+  void set_listener(nb::object listener) { listener_ = std::move(listener); }
+  void set_used(bool is_used) noexcept { is_used_ = is_used; }
+
+ private:
+  bool is_open_ = false;
+  bool is_used_ = true;  // hangs on the root
+  nb::object listener_;
+};
+
+// The learning rates of optimizers, at steps at which nothing else is wanted of them.
+class RateTap {
+ public:
+  explicit RateTap(nb::object hook) : hook_(std::move(hook)), engine_(nb::inst_ptr<PythonHook>(hook_)) {}
+
+  // `size`: of the state of which nobody wants anything.
+  void add(nb::handle optimizer, Py_ssize_t size) {
+    optimizers_.emplace_back(checked(PyWeakref_NewRef(optimizer.ptr(), nullptr)), size);
+  }
+
+  // False, and nothing is saved, if there is more to look at: an optimizer is gone, or keeps another state.
+  bool save() {
+    if (optimizers_.empty()) return false;
+    std::vector<nb::object> alive;
+    for (const auto& [known, size] : optimizers_) {
+      nb::object optimizer = checked(PyObject_CallNoArgs(known.ptr()));
+      if (optimizer.is_none() || PyObject_Size(attribute(optimizer, names().state).ptr()) != size) return false;
+      alive.push_back(std::move(optimizer));
+    }
+    std::size_t number = 0;
+    for (const nb::object& optimizer : alive) {
+      const nb::object groups = attribute(optimizer, names().param_groups);
+      for (nb::handle group : groups) {
+        if (number == rates_.size()) rates_.push_back("learning_rate/" + std::to_string(number));
+        const nb::object rate = nb::steal(PyObject_GetItem(group.ptr(), names().lr.ptr()));
+        if (rate.is_valid()) {
+          const double value = PyFloat_AsDouble(rate.ptr());
+          if (PyErr_Occurred() != nullptr) nb::raise_python_error();
+          engine_->hook().save_scalar(rates_[number], value);
+        } else {
+          PyErr_Clear();
+        }
+        ++number;
+      }
+    }
+    return true;
+  }
+
+ private:
+  nb::object hook_;
+  PythonHook* engine_;                                         // of hook_
+  std::vector<std::pair<nb::object, Py_ssize_t>> optimizers_;  // weak references, and how much state they keep
+  std::vector<std::string> rates_;                             // names
+};
+
+// Begins the step of a forward pass. `due_set` if nothing else is to be done, -1 if a backward pass runs.
+class CalmStep {
+ public:
+  // What begin() says instead of a due_set.
+  static constexpr std::int64_t kNothingToDo = -1;  // all is done, or a backward pass runs
+  static constexpr std::int64_t kNotCalm = -2;      // nothing has begun
+
+  CalmStep(nb::object hook, nb::object pass, nb::object state, nb::object edits)
+      : owners_{std::move(hook), std::move(pass), std::move(state), std::move(edits)},
+        engine_(nb::inst_ptr<PythonHook>(owners_[0])),
+        pass_(nb::inst_ptr<PassEnd>(owners_[1])),
+        state_(nb::inst_ptr<StepState>(owners_[2])),
+        edits_(nb::inst_ptr<Edits>(owners_[3])) {}
+
+  // From now on a step like the one that is open is calm: while it wants the same, and nothing was changed.
+  // `train_mode`: steps have it while the module is in training; None if the mode is the hook's. `rates` if wanted.
+  void arm(std::int64_t due_set, std::int64_t seen_edits, std::optional<int> train_mode, nb::object rates) {
+    due_set_ = due_set;
+    changes_ = state_->changes;
+    seen_edits_ = seen_edits;
+    train_mode_ = train_mode;
+    rates_ = std::move(rates);
+  }
+  void disarm() noexcept { due_set_ = -1; }
+  bool is_armed() const noexcept { return due_set_ >= 0 && state_->changes == changes_; }
+  std::int64_t due_set() const noexcept { return due_set_; }
+
+  // The due_set of the step if that differs, or if the step before was not as usual; else kNothingToDo.
+  std::int64_t begin_calm(nb::handle module) {
+    if (!is_armed() || edits_->count != seen_edits_ || state_->copies != 0) return kNotCalm;
+    const bool is_training = attribute(module, names().training).ptr() == Py_True;
+    if (train_mode_ && (!is_training || state_->untold_steps <= 0)) return kNotCalm;
+    if (is_in_backward()) return kNothingToDo;
+    state_->untold_steps -= train_mode_ ? 1 : 0;
+    const bool has_gradients = is_grad_enabled();
+    const std::int64_t due_set = begin_step(train_mode_, is_training, has_gradients);
+    if (due_set != due_set_ || state_->usual != this || !is_training || !has_gradients) return due_set;
+    state_->is_pass_new = true;
+    if (!rates_.is_none() && !nb::inst_ptr<RateTap>(rates_)->save()) return due_set;
+    return kNothingToDo;
+  }
+
+  // The due_set of a step that begins, 0 if nothing is due, kNothingToDo if a backward pass runs.
+  std::int64_t begin(std::optional<int> mode, bool is_training) {
+    if (is_in_backward()) return kNothingToDo;
+    return begin_step(mode, is_training, is_grad_enabled());
+  }
+
+  // Whether the open step is like others.
+  void set_usual(bool is_usual) noexcept {
+    state_->usual = is_usual ? this : nullptr;
+    state_->is_pass_new = is_usual;
+  }
+
+ private:
+  std::int64_t begin_step(std::optional<int> mode, bool is_training, bool has_gradients) {
+    if (pass_->is_open()) {  // the last forward pass never came to its end
+      pass_->call();
+      engine_->end_step(/*is_partial=*/true);
+    }
+    if (!engine_->begin_step(mode)) return 0;
+    const auto due_set = static_cast<std::int64_t>(engine_->due_set());
+    if (is_armed() && due_set == due_set_) {
+      engine_->set_usual_facts(state_->optimizer_steps, is_training, has_gradients);
+      pass_->open();
+    }
+    return due_set;
+  }
+
+  nb::object owners_[4];
+  PythonHook* engine_;
+  PassEnd* pass_;
+  StepState* state_;
+  Edits* edits_;
+  nb::object rates_ = nb::none();
+  std::int64_t due_set_ = -1, changes_ = -1, seen_edits_ = -1;
+  std::optional<int> train_mode_;
+};
+
+// The losses that were computed and not yet gone back from, by the nodes of the graph that made them. Nodes are known
+// by their numbers: to keep them would keep all that their graphs hold.
+class KnownLosses {
+ public:
+  // A loss as most are: one finite number in the memory of the processor. False, and nothing is noted, for others.
+  bool note(nb::handle value) noexcept {
+    try {
+      if (!value.type().is(torch_types().tensor) || !is_finite_number(value)) return false;
+      add(attribute(value, names().grad_fn));
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  void add(const nb::object& node) {
+    if (node.is_none()) return;
+    if (losses_.size() == kMost) losses_.pop_front();
+    losses_.push_back(key_of(node));
+  }
+  bool has(const nb::object& node) const {
+    if (node.is_none() || losses_.empty()) return false;
+    return std::ranges::find(losses_, key_of(node)) != losses_.end();
+  }
+  bool is_last(nb::handle value) const {
+    if (losses_.empty()) return false;
+    const nb::object node = attribute(value, names().grad_fn);
+    return !node.is_none() && losses_.back() == key_of(node);
+  }
+  void clear() noexcept { losses_.clear(); }
+
+  // A backward pass from the last loss, after a step as usual: nothing else is to be looked at.
+  bool begin_backward(nb::handle value, StepState& state) {
+    if (state.usual == nullptr || !state.is_pass_new || !is_last(value)) return false;
+    state.is_pass_new = false;
+    ++state.backward_passes;
+    losses_.clear();
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+
+  struct Key {
+    std::int64_t number = -1;
+    nb::object node;  // before PyTorch 2.1, where nodes have no numbers
+    bool operator==(const Key& other) const { return number == other.number && node.is(other.node); }
+  };
+  static Key key_of(const nb::object& node) {
+    const nb::object number = nb::steal(PyObject_CallMethodNoArgs(node.ptr(), names().sequence.ptr()));
+    if (number.is_valid()) return {PyLong_AsLongLong(number.ptr()), {}};
+    PyErr_Clear();
+    return {-1, node};
+  }
+  template <typename T>
+  static T read_as(const TensorView& view) noexcept {
+    T value;
+    std::memcpy(&value, view.data(), sizeof value);
+    return value;
+  }
+  static bool is_finite_number(nb::handle value) {
+    const BorrowedArray array(value);
+    const TensorView& view = array.view();
+    if (view.element_count() != 1) return false;
+    if (view.dtype() == DType::kFloat32) return std::isfinite(read_as<float>(view));
+    return view.dtype() == DType::kFloat64 && std::isfinite(read_as<double>(view));
+  }
+
+  std::deque<Key> losses_;
+};
+
+PyObject* call_pass_end(PyObject* self, PyObject*, PyObject*) {
+  return answer([&] { nb::inst_ptr<PassEnd>(self)->call(); });
+}
+PyType_Slot end_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_pass_end)}, {0, nullptr}};
+
+}  // namespace
+
+void bind_torch_steps(nb::module_& module) {
+  nb::class_<Edits>(module, "Edits", "Counts changes to objects that configure hooks.")
+      .def(nb::init<>())
+      .def_ro("count", &Edits::count)
+      .def("note", [](Edits& edits) { ++edits.count; }, "Something was changed, or handed out to be changed.");
+  nb::class_<StepState>(module, "StepState", "What the steps of one hook depend on.")
+      .def(nb::init<>())
+      .def_rw("changes", &StepState::changes, "Of anything that a captured step depends on.")
+      .def_rw("copies", &StepState::copies, "From other devices, under way.")
+      .def_rw("untold_steps", &StepState::untold_steps, "Steps of which a preset need not be told, from now on.")
+      .def_rw("optimizer_steps", &StepState::optimizer_steps, "Taken so far.")
+      .def_rw("backward_passes", &StepState::backward_passes, "That were told of.")
+      .def("forget_usual", [](StepState& state) { state.usual = nullptr; }, "The open step is not like others.");
+  nb::class_<PassEnd>(module, "PassEnd", nb::type_slots(end_slots),
+                      "Called after the root's forward pass: knows whether a pass is open, and calls its listener.")
+      .def(nb::init<>())
+      .def("open", &PassEnd::open)
+      .def("is_open", &PassEnd::is_open)
+      .def("set_listener", &PassEnd::set_listener, nb::arg("listener").none())
+      .def("set_used", &PassEnd::set_used, nb::arg("is_used"))
+      .def("__reduce__", &nothing_reduced);
+  nb::class_<RateTap>(module, "RateTap", "Saves learning rates.")
+      .def(nb::init<nb::object>(), nb::arg("hook"))
+      .def("add", &RateTap::add, nb::arg("optimizer"), nb::arg("size"))
+      .def("save", &RateTap::save, "False if there is more to look at.");
+  nb::class_<CalmStep>(module, "CalmStep", "Begins steps; alone, while they are like the one before.")
+      .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), nb::arg("hook"), nb::arg("pass_end"),
+           nb::arg("state"), nb::arg("edits"))
+      .def("arm", &CalmStep::arm, nb::arg("due_set"), nb::arg("seen_edits"), nb::arg("train_mode").none(),
+           nb::arg("rates").none(), "Steps like the open one are calm from now on.")
+      .def("disarm", &CalmStep::disarm)
+      .def("is_armed", &CalmStep::is_armed)
+      .def_prop_ro("due_set", &CalmStep::due_set, "Of calm steps; -1: there are none.")
+      .def("begin_calm", &CalmStep::begin_calm, nb::arg("module"),
+           "-1: all is done. -2: nothing, the step is not calm. Else the due_set of the step that has begun.")
+      .def("begin", &CalmStep::begin, nb::arg("mode").none(), nb::arg("is_training"),
+           "The due_set of the step that has begun; 0 if nothing is due, -1 if a backward pass runs.")
+      .def("set_usual", &CalmStep::set_usual, nb::arg("is_usual"));
+  nb::class_<KnownLosses>(module, "KnownLosses", "The losses that were computed and not yet gone back from.")
+      .def(nb::init<>())
+      .def("note", &KnownLosses::note, nb::arg("value").none(), "False for what is not one finite number in memory.")
+      .def("add", &KnownLosses::add, nb::arg("node").none())
+      .def("has", &KnownLosses::has, nb::arg("node").none())
+      .def("is_last", &KnownLosses::is_last, nb::arg("value"))
+      .def("clear", &KnownLosses::clear)
+      .def("begin_backward", &KnownLosses::begin_backward, nb::arg("value"), nb::arg("state"),
+           "Whether this is a pass from the last loss after a step as usual, and nothing else is to be looked at.");
+  module.def("is_in_backward", &is_in_backward, "Whether a backward pass of PyTorch runs on this thread.");
+}
+
+}  // namespace tornasole::python

@@ -1,0 +1,69 @@
+#pragma once
+
+// What callbacks that PyTorch calls have in common.
+
+#include <nanobind/nanobind.h>
+
+namespace tornasole::python {
+
+// What is needed of PyTorch; made once torch was imported, never destroyed.
+struct TorchTypes {
+  nanobind::object tensor;
+  nanobind::object current_graph_task;  // none before PyTorch 2.1
+  nanobind::object is_grad_enabled;
+};
+
+inline const TorchTypes& torch_types() {
+  static const TorchTypes* types = [] {
+    const auto torch = nanobind::module_::import_("torch");
+    auto* made = new TorchTypes{torch.attr("Tensor"), nanobind::none(), torch.attr("is_grad_enabled")};
+    if (nanobind::hasattr(torch.attr("_C"), "_current_graph_task_id")) {
+      made->current_graph_task = torch.attr("_C").attr("_current_graph_task_id");
+    }
+    return made;
+  }();
+  return *types;
+}
+
+// A new reference, as functions of Python's C API give them; null is an error of Python's.
+inline nanobind::object checked(PyObject* made) {
+  if (made == nullptr) nanobind::raise_python_error();
+  return nanobind::steal(made);
+}
+
+inline bool is_tensor(nanobind::handle value) {
+  return PyObject_TypeCheck(value.ptr(), reinterpret_cast<PyTypeObject*>(torch_types().tensor.ptr())) != 0;
+}
+
+// A forward pass inside a backward pass computes activations again that were seen already.
+inline bool is_in_backward() {
+  const nanobind::object& function = torch_types().current_graph_task;
+  if (function.is_none()) return false;
+  return PyLong_AsLong(checked(PyObject_CallNoArgs(function.ptr())).ptr()) != -1;
+}
+
+inline bool is_grad_enabled() {
+  return checked(PyObject_CallNoArgs(torch_types().is_grad_enabled.ptr())).ptr() == Py_True;
+}
+
+// A callback returns nothing and raises nothing: what went wrong is the rescue's to tell.
+template <typename Run>
+PyObject* answer(const Run& run) {
+  try {
+    run();
+  } catch (nanobind::python_error& error) {
+    error.discard_as_unraisable("a callback of tornasole");
+  } catch (...) {
+    PyErr_Clear();
+  }
+  Py_RETURN_NONE;
+}
+
+// contextlib.nullcontext().__exit__ takes any arguments and does nothing.
+inline nanobind::tuple nothing_reduced(nanobind::handle) {
+  const nanobind::object getter = nanobind::module_::import_("builtins").attr("getattr");
+  const nanobind::object context = nanobind::module_::import_("contextlib").attr("nullcontext")();
+  return nanobind::make_tuple(getter, nanobind::make_tuple(context, "__exit__"));
+}
+
+}  // namespace tornasole::python
