@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as functional
 
 from tornasole import _engine
+from tornasole.pytorch.calling_frames import owner_of
 from tornasole.pytorch.uncounted_frames import uncounted
 
 try:
@@ -88,8 +89,7 @@ if TorchFunctionMode is not None:
             for _ in range(_MAX_FRAMES):
                 if frame is None:
                     return None
-                code = frame.f_code
-                owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+                owner = owner_of(frame)
                 if isinstance(owner, torch.nn.Module):
                     if type(owner).__module__.startswith("torch.nn.modules"):
                         return None

@@ -24,6 +24,7 @@ import torch
 
 from tornasole import _engine
 from tornasole.core.guard import guard
+from tornasole.pytorch.calling_frames import owner_of
 from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.program_stderr import tell
@@ -312,10 +313,9 @@ def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
     for _ in range(40):
         if frame is None:
             break
-        code = frame.f_code
-        owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        owner = owner_of(frame)
         if isinstance(owner, torch.nn.Module) and owner is not found and any(m is found for m in owner.modules()):
-            if code.co_name == "__init__":
+            if frame.f_code.co_name == "__init__":
                 return None
             found = owner
         frame = frame.f_back

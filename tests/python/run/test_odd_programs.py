@@ -251,6 +251,27 @@ def test_what_a_program_is_warned_of_is_the_same(text, run_program, tmp_path):
     assert "Net_fc1.weight" in TrialDump(tmp_path / "out").names
 
 
+def test_what_a_function_keeps_of_its_names_is_the_same(run_program):
+    """``locals()`` is one dict for each call of a function, which a look at its frame would bring up to date."""
+    text = (
+        NET
+        + """
+def train(rate, steps):
+    settings = locals()
+    local = torch.optim.SGD(net.parameters(), lr=rate)
+    for _ in range(steps):
+        local.zero_grad()
+        F.cross_entropy(net(inputs), labels).backward()
+        local.step()
+    print(settings)
+train(0.1, 5)
+"""
+    )
+    bare, ran = run_program(text), run_program(text, under=["--out", "out"])
+    assert bare.stdout == "{'rate': 0.1, 'steps': 5}\n"
+    assert (ran.returncode, ran.stdout) == (bare.returncode, bare.stdout)
+
+
 def test_a_warning_of_a_function_in_the_forward_pass_names_the_programs_line(run_program):
     text = (
         HEAD

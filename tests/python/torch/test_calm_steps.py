@@ -1,0 +1,164 @@
+"""Steps like the one before are begun without a look at anything: what changes between two steps is seen all the same,
+and what is left on a model costs nothing."""
+
+import gc
+import json
+import pathlib
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import tornasole.pytorch as ts
+from tornasole.trials import create_trial
+
+LOSS = "CrossEntropyLoss_output_0"
+
+
+class Training:
+    def __init__(self, directory, **options):
+        torch.manual_seed(0)
+        self.directory = str(directory)
+        self.hook = ts.Hook(self.directory, **options)
+        self.model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+        self.criterion = nn.CrossEntropyLoss()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.hook.register_module(self.model)
+        self.hook.register_loss(self.criterion)
+
+    def step(self, backward=True):
+        loss = self.criterion(self.model(torch.randn(3, 4)), torch.tensor([0, 1, 1]))
+        if backward:
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+    def trial(self):
+        self.hook.close()
+        return create_trial(self.directory)
+
+
+@pytest.fixture
+def training(tmp_path):
+    return Training(tmp_path / "run", save_config=ts.SaveConfig(save_interval=1))
+
+
+def test_calm_steps_have_their_values_and_facts(training):
+    for _ in range(5):
+        training.step()
+    trial = training.trial()
+    assert trial.steps() == list(range(5)) and trial.tensor(LOSS).steps() == list(range(5))
+    assert len({float(trial.tensor(LOSS).value(step)) for step in range(5)}) == 5
+    files = sorted(pathlib.Path(training.directory, "index").rglob("*.json"))
+    facts = [json.loads(file.read_text())["meta"] for file in files]
+    assert [known["optimizer_step"] for known in facts] == list(range(5))
+    assert all(known["training"] and known["grad_enabled"] for known in facts)
+
+
+def test_a_mode_set_between_calm_steps_is_that_of_the_next(training):
+    for mode in [ts.modes.TRAIN] * 3 + [ts.modes.EVAL] * 2 + [ts.modes.TRAIN] * 2:
+        training.hook.set_mode(mode)
+        training.step(backward=mode is ts.modes.TRAIN)
+    trial = training.trial()
+    assert (trial.steps(mode=ts.modes.TRAIN), trial.steps(mode=ts.modes.EVAL)) == ([0, 1, 2, 3, 4], [0, 1])
+
+
+def test_a_collection_changed_between_calm_steps_is_seen(training):
+    for _ in range(3):
+        training.step()
+    training.hook.get_collection("losses").save_config = ts.SaveConfig(save_interval=4)
+    for _ in range(6):
+        training.step()
+    assert training.trial().tensor(LOSS).steps() == [0, 1, 2, 4, 8]
+
+
+def test_a_loss_registered_between_calm_steps_is_saved(training):
+    for _ in range(3):
+        training.step()
+    second = nn.L1Loss()
+    training.hook.register_loss(second)
+    for _ in range(2):
+        second(training.model(torch.randn(3, 4)), torch.zeros(3, 2)).backward()
+    assert training.trial().tensor("L1Loss_output_0").steps() == [3, 4]
+
+
+def test_capture_that_is_switched_off_stays_off(training):
+    from tornasole.core.guard import guard
+
+    for _ in range(3):
+        training.step()
+    guard._shut_down(ValueError("something of ours"))
+    try:
+        for _ in range(3):
+            training.step()
+    finally:
+        guard.disable_smdebug = False
+    assert training.trial().tensor(LOSS).steps() == [0, 1, 2]
+
+
+def test_a_model_has_nothing_left_on_its_parameters_between_due_steps(tmp_path):
+    training = Training(tmp_path / "run", save_config=ts.SaveConfig(save_interval=3), include_collections=["gradients"])
+    users = []
+    parameters = list(training.model.parameters())
+    seen = []
+    for step in range(9):
+        training.step()
+        seen.append([parameter._backward_hooks is None for parameter in parameters])
+        if step == 1:
+            handle = parameters[0].register_hook(lambda gradient: users.append(float(gradient.abs().sum())))
+    # At due steps they hang there until the next one begins; what the program put there stays.
+    assert seen[1] == [True] * 4 and seen[0] == seen[3] == [False] * 4
+    assert seen[4] == seen[7] == [False, True, True, True]
+    assert len(users) == 7
+    handle.remove()
+    training.step()
+    training.step()
+    assert len(users) == 7
+    trial = training.trial()
+    assert all(trial.tensor(name).steps() == [0, 3, 6, 9] for name in trial.tensor_names(collection="gradients"))
+
+
+class Kept(torch.autograd.Function):
+    """A node whose context holds what the test asks for."""
+
+    @staticmethod
+    def forward(context, value, held):
+        context.held = held
+        return value * 1
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient, None
+
+
+def test_a_loss_that_nobody_goes_back_from_keeps_no_graph(tmp_path, monkeypatch):
+    """Evaluation without no_grad(), as many programs do it: what its graphs hold goes with the program's own names."""
+    from tornasole.run import OUT_VARIABLE, PRESET_VARIABLE, torch_attachment
+
+    places = [(torch.Tensor, "backward"), (nn.modules.loss._Loss, "__call__"), (nn.Module, "__call__")]
+    places += [(nn.functional, name) for name in torch_attachment.LOSS_FUNCTIONS if hasattr(nn.functional, name)]
+    places += [(torch.optim.Optimizer, "add_param_group"), (torch_attachment, "_attachment")]
+    for owner, name in places:
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # put back at the end
+    monkeypatch.setattr(torch_attachment, "_attachment", None)
+    monkeypatch.setenv(OUT_VARIABLE, str(tmp_path / "run"))
+    monkeypatch.setenv(PRESET_VARIABLE, "standard")
+    ts.del_hook()
+    attachment = torch_attachment.attach()
+
+    class Holder:
+        pass
+
+    model, criterion = nn.Linear(4, 2), nn.CrossEntropyLoss()
+    held = []
+    for _ in range(30):
+        holder = Holder()
+        held.append(weakref.ref(holder))
+        criterion(Kept.apply(model(torch.randn(3, 4)), holder), torch.tensor([0, 1, 1]))
+        del holder
+    gc.collect()
+    assert attachment.hook is not None and attachment.hook.step == 29
+    assert [reference for reference in held if reference() is not None] == []
+    attachment.hook.close()
+    ts.del_hook()
