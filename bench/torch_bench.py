@@ -48,7 +48,7 @@ SCENARIOS = {
 
 
 # Cheaper ones take more steps: what they cost is closer to the noise.
-STEPS_FACTOR = {"gradient_stats": 4, "losses": 6, "not_saving": 6, "standard": 16}
+STEPS_FACTOR = {"gradient_stats": 4, "losses": 6, "not_saving": 6, "standard": 32}
 TURN_STEPS = 5  # where much is written
 LIGHT = {"gradient_stats", "losses", "not_saving"}
 WARM_UP_TURNS = 4
@@ -274,7 +274,7 @@ class Attached:
         self._attachment.hook.close()
 
 
-def measure_standard(model, steps, directory, block=40):
+def measure_standard(model, steps, directory, block=120):
     """Time of all steps with the preset beside that of as many without, in blocks that take turns."""
     bench = Bench(model)
     for _ in range(10):
