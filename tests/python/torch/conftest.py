@@ -18,6 +18,8 @@ SINCE = [
     ("test_every_element_type", "2.1", "float8"),
     ("test_a_model_in_shards", "2.6", "fully_shard"),
     ("test_the_same_trial", "2.3", "the version that smdebug is run with"),
+    ("test_calm_steps_have_their_values_and_facts", "2.0", "callbacks of optimizers"),
+    ("test_a_loss_that_nobody_goes_back_from", "2.1", "numbers of the nodes of a graph"),
 ]
 
 
