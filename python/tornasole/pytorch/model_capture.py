@@ -175,7 +175,7 @@ class ModelCapture:
         self._has_root_pass = not self.is_compiled and (entry is None or entry is root)
         self._hook = hook
         self._engine = hook._engine_hook
-        self._replaced = hook._replaced_methods()  # by a subclass, which then captures what they stand for
+        self._replaced = hook._replaced_callbacks.methods  # by a subclass, which then captures what they stand for
         self._root = weakref.ref(root)
         self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad)
         self._sizes: List[Tuple[Dict, int]] = []

@@ -71,7 +71,7 @@ class Hook(CallbackMethods, BaseHook):
         self._losses: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
         self._loss_functions: List[str] = []  # of torch.nn.functional that gave a loss
         self._loss_taps: List[Attached] = []
-        self._replaced_callbacks: List[ReplacedCallbacks] = []
+        self._replaced_callbacks = ReplacedCallbacks(self._replaced_methods())
         self._are_losses_tapped = False
         self._optimizers = OptimizerCapture(self)
         self._rescue = self._make_rescue()
@@ -113,8 +113,7 @@ class Hook(CallbackMethods, BaseHook):
         for submodule in module.modules():
             self.module_set.add(submodule)
         self._captures.append(weakref.ref(capture))
-        if self._replaced_methods():
-            self._replaced_callbacks.append(ReplacedCallbacks(self, module, capture))
+        self._replaced_callbacks.hang_on_model(self, module, capture)
         self._optimizers.watch()
         self._model_changed()
         if self._watcher is not None:
@@ -156,6 +155,7 @@ class Hook(CallbackMethods, BaseHook):
             return
         self.module_set.add(loss_module)
         self._losses.append((loss_module._get_name(), weakref.ref(loss_module)))
+        self._replaced_callbacks.hang_on_loss(self, loss_module._get_name(), loss_module)
         if self._are_losses_tapped:
             self._tap_loss(loss_module)
         self._model_changed()
@@ -254,6 +254,8 @@ class Hook(CallbackMethods, BaseHook):
                 attached.detach()
 
     def _tap_loss(self, loss: torch.nn.Module) -> None:
+        if "forward_hook" in self._replaced_callbacks.methods:
+            return
         tap = _engine.ForwardTap(self._engine_hook, loss._get_name(), self._rescue)
         self._loss_taps.append(Attached.to_module(loss, tap))
 
@@ -265,8 +267,7 @@ class Hook(CallbackMethods, BaseHook):
     def _describe_model(self) -> None:
         """Once something is saved: before that the run has no directory and may not know its worker."""
         self._is_described = True
-        losses = [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
-        described = [(name, type(loss).__name__) for name, loss in losses]
+        described = [(name, type(loss).__name__) for name, loss in self._live_losses()]
         described += [(name, name) for name in self._loss_functions]
         optimizers = self._optimizers.known() + self._optimizers.others()
         self._engine_hook.describe_model(describe(self._live_captures(), described, optimizers))
@@ -275,6 +276,9 @@ class Hook(CallbackMethods, BaseHook):
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]
         self._captures = [weakref.ref(capture) for capture in captures]
         return captures
+
+    def _live_losses(self) -> List[Tuple[str, torch.nn.Module]]:
+        return [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
 
     def _make_rescue(self):
         # Not a method: the taps hang on modules and must not keep the hook alive.
@@ -427,7 +431,7 @@ class Hook(CallbackMethods, BaseHook):
     def _prepare_framework_collections(self) -> None:
         """Modules whose tensors were asked for become patterns: by now they have names."""
         names = {id(module): name for capture in self._live_captures() for name, module in capture.modules()}
-        names.update((id(loss()), name) for name, loss in self._losses)
+        names.update((id(loss), name) for name, loss in self._live_losses())
         for collection in list(self.collection_manager.collections.values()):
             collection._add_module_patterns(names)
 
@@ -445,8 +449,7 @@ class Hook(CallbackMethods, BaseHook):
             for attached in self._loss_taps:
                 attached.remove()
             self._loss_taps.clear()
-            for replaced in self._replaced_callbacks:
-                replaced.close()
+            self._replaced_callbacks.close()
             self._optimizers.close()
         super().close()
 
