@@ -68,6 +68,7 @@ class Hook(CallbackMethods, BaseHook):
         self.has_registered_module = False
         self.has_registered_loss_module = False
         self._captures: List[weakref.ref] = []
+        self._coming_gradients: List[Attached] = []  # taps of a model that is gone, for the step it was last called in
         self._losses: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
         self._loss_functions: List[str] = []  # of torch.nn.functional that gave a loss
         self._loss_taps: List[Attached] = []
@@ -108,6 +109,7 @@ class Hook(CallbackMethods, BaseHook):
                 submodule not in self.module_set,
                 f"the module {type(submodule).__name__} is registered already: each module belongs to one root",
             )
+        self._expect_no_gradients()
         names = ModuleNames(module, stable=bool(self._options.get("stable_names")))
         capture = ModelCapture(self, module, names, _entry)
         for submodule in module.modules():
@@ -238,6 +240,11 @@ class Hook(CallbackMethods, BaseHook):
         """Whether what ``_step_is_due`` did holds for the steps to come, but for the usual facts."""
         return self._optimizers.scaler is None
 
+    def _is_training(self) -> bool:
+        """Whether the model that was called last is being trained."""
+        module = self._last_module()
+        return module is not None and module.training
+
     def _step_is_calm(self, module: "weakref.ref[torch.nn.Module]") -> None:
         """A step like the last: the usual facts are set, and only what optimizers know is to be asked for again."""
         self._has_pass_gradients = torch.is_grad_enabled()
@@ -276,6 +283,11 @@ class Hook(CallbackMethods, BaseHook):
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]
         self._captures = [weakref.ref(capture) for capture in captures]
         return captures
+
+    def _expect_no_gradients(self) -> None:
+        for attached in self._coming_gradients:
+            attached.remove()
+        self._coming_gradients.clear()
 
     def _live_losses(self) -> List[Tuple[str, torch.nn.Module]]:
         return [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
@@ -446,6 +458,7 @@ class Hook(CallbackMethods, BaseHook):
             self._is_open = False
             for capture in self._live_captures():
                 capture.close()
+            self._expect_no_gradients()
             for attached in self._loss_taps:
                 attached.remove()
             self._loss_taps.clear()
