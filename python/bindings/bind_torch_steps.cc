@@ -134,6 +134,12 @@ class CalmStep {
         state_(nb::inst_ptr<StepState>(owners_[2])),
         edits_(nb::inst_ptr<Edits>(owners_[3])) {}
 
+  ~CalmStep() {
+    if (state_->usual == this) state_->usual = nullptr;
+  }
+  CalmStep(const CalmStep&) = delete;
+  CalmStep& operator=(const CalmStep&) = delete;
+
   // From now on a step like the one that is open is calm: while it wants the same, and nothing was changed.
   // `train_mode`: steps have it while the module is in training; None if the mode is the hook's. `rates` if wanted.
   void arm(std::int64_t due_set, std::int64_t seen_edits, std::optional<int> train_mode, nb::object rates) {

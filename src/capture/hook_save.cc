@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = std::size_t{64} << 10;
 constexpr std::size_t kMaxUnclaimed = 20;
+// Of one module in one step. A step that nothing ends would grow for ever, and its index past what can be read.
+constexpr std::size_t kMaxNumbered = 10'000;
 // What the flight recorder keeps of a tensor.
 constexpr std::array<Reduction, 6> kRecorded = {{{ReductionKind::kMin, false},
                                                  {ReductionKind::kMax, false},
@@ -118,6 +120,11 @@ HookState::NameInfo* HookState::next_locked(Numbered& numbered) {
     numbered.next = 0;
   }
   const std::size_t number = numbered.next++;
+  if (number >= kMaxNumbered) {
+    health_->value_dropped("too_many", invalid_error("'{}' was saved {} times in one step; further ones are not",
+                                                     printable(numbered.stem), kMaxNumbered));
+    return nullptr;
+  }
   if (number < numbered.infos.size() && !numbered.infos[number]->is_bad) return numbered.infos[number];
   NameInfo* info = name_info_locked(numbered.stem + std::to_string(number));
   if (number == numbered.infos.size()) numbered.infos.push_back(info);

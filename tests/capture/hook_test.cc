@@ -415,6 +415,20 @@ TEST_F(HookTest, InputsAndOutputsOfAModuleAreNumberedOn) {
             (std::vector<std::string>{"relu_output_0", "relu_output_1", "relu_input_0"}));
 }
 
+TEST_F(HookTest, AModuleThatIsCalledForEverInOneStepIsNotNumberedForEver) {
+  {
+    Hook hook = open(every_step());
+    auto endless = hook.begin_step(Mode::kTrain);
+    for (int i = 0; i < 10'003; ++i) endless.save_output("relu", kValues);
+    EXPECT_EQ(hook.report().dropped_values, (std::map<std::string, std::int64_t>{{"too_many", 3}}));
+    auto next = hook.begin_step(Mode::kTrain);
+    next.save_output("relu", kValues);
+  }
+  const auto steps = read_steps(store_);
+  EXPECT_EQ(steps.at(0).order.size(), 10'000);
+  EXPECT_EQ(steps.at(1).order, (std::vector<std::string>{"relu_output_0"}));
+}
+
 TEST_F(HookTest, NamesThatAreKeptMeanWhatTextsMean) {
   TensorName weight("weight"), bad("smdebug/reductions/min/x");
   ModuleName relu("relu"), same("relu");

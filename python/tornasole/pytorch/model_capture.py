@@ -9,7 +9,8 @@
    forward pass those without a wanted tensor lose it.
 
 The callback belongs to the module and the capture to the callback, which keeps no module: a model that nobody needs any
-more goes at once, as it would without them.
+more goes at once, as it would without them. Where parts of it live on, as those of a wrapper that is made for one call,
+the taps on them go with the root: no step begins any more that could end the last one. Gradients of that may still come.
 """
 
 import contextlib
@@ -62,16 +63,17 @@ class Callback:
 class Attached:
     """A callable in a dict of callbacks, that can be taken out and put back at the price of one look-up."""
 
-    __slots__ = ("_handle", "_callbacks", "_key", "_callable")
+    __slots__ = ("_handle", "_callbacks", "_key", "_callable", "is_on_module")
 
-    def __init__(self, handle, callbacks: Dict, function: Callable):
+    def __init__(self, handle, callbacks: Dict, function: Callable, is_on_module: bool = False):
         self._handle, self._callbacks, self._key, self._callable = handle, callbacks, handle.id, function
+        self.is_on_module = is_on_module
 
     @classmethod
     def to_module(cls, module: torch.nn.Module, function: Callable, even_on_error: bool = False) -> "Attached":
         """Called after the module's forward pass, from now on; ``even_on_error``: also when that raised."""
         handle = after_forward(module, function, even_on_error)
-        return cls(handle, module._forward_hooks, function)
+        return cls(handle, module._forward_hooks, function, is_on_module=True)
 
     def detach(self) -> None:
         self._callbacks.pop(self._key, None)
@@ -92,6 +94,7 @@ class AttachedToGradient:
     """
 
     __slots__ = ("_parameter", "_callbacks", "_key", "_callable")
+    is_on_module = False
 
     def __init__(self, parameter: torch.nn.Parameter, function: Callable):
         self._parameter, self._callable = parameter, function
@@ -207,7 +210,7 @@ class ModelCapture:
         self._has_root_pass = not self.is_compiled and (entry is None or entry is root)
         self._hook = hook
         self._engine = hook._engine_hook
-        self._replaced = hook._replaced_methods()  # by a subclass, which then captures what they stand for
+        self._replaced = hook._replaced_callbacks.methods  # by a subclass, which then captures what they stand for
         self._root = weakref.ref(root)
         self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad)
         self._sizes: List[Tuple[Dict, int]] = []
@@ -435,7 +438,8 @@ class ModelCapture:
                         AttachedToGradient(parameter, _engine.GradientTap(engine, GRADIENT_PREFIX + name, rescue))
                     )
                     tapped.append((name, parameter))
-        for name, parameter in watched(tapped) if self._hook._is_asked_for_rates else []:
+        leaves = [(name, parameter) for name, parameter in tapped if parameter.is_leaf]  # others have no .grad
+        for name, parameter in watched(leaves) if self._hook._is_asked_for_rates else []:
             taps.attached.append(AttachedToGradient(parameter, KeptGradientTap(self._hook, name, parameter)))
         out_of_reach = set(self.uncaptured())
         compiled = None if self._compiled is None else self._compiled()
@@ -488,11 +492,23 @@ class ModelCapture:
                 attached.remove()
         self._taps.clear()
 
-    def close(self) -> None:
-        """Takes everything off the model."""
+    def __del__(self):
+        try:
+            if self._hanging is not None:
+                self._hook._coming_gradients += [one for one in self._hanging.attached if not one.is_on_module]
+                self._hanging.attached = [one for one in self._hanging.attached if one.is_on_module]
+            self._take_off_parts()
+        except Exception:
+            pass  # half made, or at the end of the interpreter
+
+    def _take_off_parts(self) -> None:
         self._forget()
         if self._other_entry is not None:
             self._other_entry.close()
+
+    def close(self) -> None:
+        """Takes everything off the model."""
+        self._take_off_parts()
         self._pass.set_listener(None)
         root = self._root()
         if root is not None and self._compiled_call is not None and root._compiled_call_impl is self._compiled_call[0]:

@@ -39,6 +39,7 @@ class OptimizerCapture:
         self._unwanted: Dict[int, Tuple] = {}  # by id of an optimizer: when its state was found to interest nobody
         self._unwanted_gradients: Dict[int, Tuple] = {}
         self._state = hook._state
+        self._told_rates: Optional[Tuple] = None  # learning rates, and steps taken, when they were saved last
         self.scaler: Optional[weakref.ref] = None
         self._wrapped: List[Any] = []
 
@@ -151,22 +152,24 @@ class OptimizerCapture:
         if hook is None:
             return None
         tap = _engine.RateTap(hook._engine_hook)
-        if self._before is None:
+        if self._before is None and hook._is_asked_for_rates:
             for optimizer in self.known():
                 unwanted = self._unwanted.get(id(optimizer))
                 if unwanted is not None:
                     tap.add(optimizer, unwanted[0])
         return tap
 
-    @staticmethod
-    def _save_rates(hook, optimizers: Iterable[torch.optim.Optimizer]) -> None:
-        group_number = 0
-        for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                rate = group.get("lr")
-                if rate is not None:
-                    hook._engine_hook.save_scalar(f"{LEARNING_RATE_PREFIX}{group_number}", float(rate))
-                group_number += 1
+    def _save_rates(self, hook, optimizers: Iterable[torch.optim.Optimizer]) -> None:
+        """Once for a step of optimizers, however often the model is called for it: there may be nothing else to save."""
+        rates = [group.get("lr") for optimizer in optimizers for group in optimizer.param_groups]
+        rates = [None if rate is None else float(rate) for rate in rates]
+        if hook._is_training() and self.is_watching:
+            if self._told_rates == (self.steps, rates):
+                return
+            self._told_rates = self.steps, rates
+        for group_number, rate in enumerate(rates):
+            if rate is not None:
+                hook._engine_hook.save_scalar(f"{LEARNING_RATE_PREFIX}{group_number}", rate)
 
     def _save_state(self, hook, optimizer: torch.optim.Optimizer) -> bool:
         """Saves the tensors an optimizer keeps for its parameters; False if nobody wants any."""

@@ -68,10 +68,11 @@ class Hook(CallbackMethods, BaseHook):
         self.has_registered_module = False
         self.has_registered_loss_module = False
         self._captures: List[weakref.ref] = []
+        self._coming_gradients: List[Attached] = []  # taps of a model that is gone, for the step it was last called in
         self._losses: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
         self._loss_functions: List[str] = []  # of torch.nn.functional that gave a loss
         self._loss_taps: List[Attached] = []
-        self._replaced_callbacks: List[ReplacedCallbacks] = []
+        self._replaced_callbacks = ReplacedCallbacks(self._replaced_methods())
         self._are_losses_tapped = False
         self._state = _engine.StepState()
         self._optimizers = OptimizerCapture(self)
@@ -107,13 +108,13 @@ class Hook(CallbackMethods, BaseHook):
                 submodule not in self.module_set,
                 f"the module {type(submodule).__name__} is registered already: each module belongs to one root",
             )
+        self._expect_no_gradients()
         names = ModuleNames(module, stable=bool(self._options.get("stable_names")))
         capture = ModelCapture(self, module, names, _entry)
         for submodule in module.modules():
             self.module_set.add(submodule)
         self._captures.append(weakref.ref(capture))
-        if self._replaced_methods():
-            self._replaced_callbacks.append(ReplacedCallbacks(self, module, capture))
+        self._replaced_callbacks.hang_on_model(self, module, capture)
         self._optimizers.watch()
         self._model_changed()
         if self._watcher is not None:
@@ -155,6 +156,7 @@ class Hook(CallbackMethods, BaseHook):
             return
         self.module_set.add(loss_module)
         self._losses.append((loss_module._get_name(), weakref.ref(loss_module)))
+        self._replaced_callbacks.hang_on_loss(self, loss_module._get_name(), loss_module)
         if self._are_losses_tapped:
             self._tap_loss(loss_module)
         self._model_changed()
@@ -237,6 +239,11 @@ class Hook(CallbackMethods, BaseHook):
         """Whether what ``_step_is_due`` did holds for the steps to come, but for the usual facts."""
         return self._optimizers.scaler is None
 
+    def _is_training(self) -> bool:
+        """Whether the model that was called last is being trained."""
+        module = self._last_module()
+        return module is not None and module.training
+
     def _step_is_calm(self, module: "weakref.ref[torch.nn.Module]") -> None:
         """A step like the last: the usual facts are set, and only what optimizers know is to be asked for again."""
         self._has_pass_gradients = torch.is_grad_enabled()
@@ -253,6 +260,8 @@ class Hook(CallbackMethods, BaseHook):
                 attached.detach()
 
     def _tap_loss(self, loss: torch.nn.Module) -> None:
+        if "forward_hook" in self._replaced_callbacks.methods:
+            return
         tap = _engine.ForwardTap(self._engine_hook, loss._get_name(), self._rescue)
         self._loss_taps.append(Attached.to_module(loss, tap))
 
@@ -264,8 +273,7 @@ class Hook(CallbackMethods, BaseHook):
     def _describe_model(self) -> None:
         """Once something is saved: before that the run has no directory and may not know its worker."""
         self._is_described = True
-        losses = [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
-        described = [(name, type(loss).__name__) for name, loss in losses]
+        described = [(name, type(loss).__name__) for name, loss in self._live_losses()]
         described += [(name, name) for name in self._loss_functions]
         optimizers = self._optimizers.known() + self._optimizers.others()
         self._engine_hook.describe_model(describe(self._live_captures(), described, optimizers))
@@ -274,6 +282,14 @@ class Hook(CallbackMethods, BaseHook):
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]
         self._captures = [weakref.ref(capture) for capture in captures]
         return captures
+
+    def _expect_no_gradients(self) -> None:
+        for attached in self._coming_gradients:
+            attached.remove()
+        self._coming_gradients.clear()
+
+    def _live_losses(self) -> List[Tuple[str, torch.nn.Module]]:
+        return [(name, loss) for name, known in self._losses for loss in [known()] if loss is not None]
 
     def _make_rescue(self):
         # Not a method: the taps hang on modules and must not keep the hook alive.
@@ -427,7 +443,7 @@ class Hook(CallbackMethods, BaseHook):
     def _prepare_framework_collections(self) -> None:
         """Modules whose tensors were asked for become patterns: by now they have names."""
         names = {id(module): name for capture in self._live_captures() for name, module in capture.modules()}
-        names.update((id(loss()), name) for name, loss in self._losses)
+        names.update((id(loss), name) for name, loss in self._live_losses())
         for collection in list(self.collection_manager.collections.values()):
             collection._add_module_patterns(names)
 
@@ -443,11 +459,11 @@ class Hook(CallbackMethods, BaseHook):
             self._state.changes += 1
             for capture in self._live_captures():
                 capture.close()
+            self._expect_no_gradients()
             for attached in self._loss_taps:
                 attached.remove()
             self._loss_taps.clear()
-            for replaced in self._replaced_callbacks:
-                replaced.close()
+            self._replaced_callbacks.close()
             self._optimizers.close()
         super().close()
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import sys
 import tempfile
 from typing import Any, Callable, Optional, Tuple
 
@@ -20,13 +21,16 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     The second ``training`` of a program writes to ``<directory>-2``, and so on. Where another run lives already, of
     another process of the program or of an earlier call of ``tornasole run``, the next number is tried.
 
-    ``make_preset_hook(name, out_dir)`` makes the one of a preset. ValueError for a name that is no preset; whatever
-    else is wrong with a configuration is raised as the hook raises it.
+    ``make_preset_hook(name, out_dir)`` makes the one of a preset. ValueError for a name that is no preset; RuntimeError
+    where another library captures by the same configuration; whatever else is wrong with one is raised as the hook
+    raises it.
     """
     out = os.environ.get(OUT_VARIABLE) or None
     preset = os.environ.get(PRESET_VARIABLE)
     if preset and preset not in PRESETS:
         raise ValueError(f"{preset!r} is not a preset; there are {', '.join(PRESETS)}")
+    if not preset and not out and _is_configuration_of_another():
+        raise RuntimeError(f"the program uses another smdebug, and {CONFIG_VARIABLES[1]} is its configuration")
 
     def make(number: int):
         ending = "" if number == 1 else f"-{number}"
@@ -38,6 +42,12 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     why = "" if is_first else f", since another run lives in {out}"
     tell(f"tornasole: capturing into {hook.out_dir}{why}")
     return hook
+
+
+def _is_configuration_of_another() -> bool:
+    """Whether the configuration is one that a program's own smdebug, not this one under that name, writes by."""
+    module = sys.modules.get("smdebug")
+    return not os.environ.get(CONFIG_VARIABLES[0]) and module is not None and not hasattr(module, "_OURS")
 
 
 def is_to_be_found(hook: Any) -> bool:

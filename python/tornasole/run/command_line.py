@@ -14,7 +14,7 @@ The program is a script (train.py), a module (-m package), or any other command 
 Everything after it is handed to it unchanged. Without --config and --preset, the preset is 'standard'.
 
 presets:
-  light     losses and learning rates at every step
+  light     losses at every step, learning rates at every step of the optimizer
   standard  besides, statistics of weights, gradients and activations at steps chosen so that they cost about 3 % of
             the time; after the first NaN or infinity, everything for two steps
   full      everything: all tensors whole, at every hundredth step and the first ten

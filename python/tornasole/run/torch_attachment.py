@@ -7,7 +7,9 @@
 3. The mode of a step is that of the root module: training or not.
 4. Training may go on without a call of that module: programs call other methods of it, such as ``model.loss(batch)``.
    After a few backward passes of which no step knows, the first part that is called begins steps too.
-5. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
+5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
+   with the outermost of its parts that lives on, or, if none does, with the next model that is called.
+6. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
    model it trains has a hook and a trial of its own, and the first hook is closed.
 
 A hook that the script builds itself is used instead, and gets the losses.
@@ -18,7 +20,7 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
 
 import torch
 
@@ -78,6 +80,7 @@ class Attachment:
         self._passes = 0  # backward passes so far
         self._known_pass = (-1, -1)  # step and optimizer's step at the last of them
         self._unknown_passes = 0  # in a row, of which no step knows
+        self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
         self._trainings = 0  # that have a hook made for them
 
@@ -180,6 +183,28 @@ class Attachment:
         hook._mode_follows_training = hook._is_automatic
         hook.register_module(root, _entry=called)
 
+    # ---- models that are gone while their training goes on
+
+    def _is_model_gone(self) -> bool:
+        return self.hook._is_automatic and all(capture() is None for capture in self.hook._captures)
+
+    def _look_for_successor(self, module: torch.nn.Module) -> None:
+        if not torch.is_grad_enabled() or not any(parameter.requires_grad for parameter in module.parameters()):
+            return
+        left = self.hook.module_set
+        if any(not isinstance(part, torch.nn.modules.loss._Loss) for part in left):
+            root = _outermost(module, left) if module in left else None
+        else:
+            root = _outermost(module)
+        if root is None or isinstance(root, torch.jit.ScriptModule):
+            return
+        self._stop_search()
+        self._replacements += 1
+        if self._replacements > _MOST_TRAININGS:
+            raise RuntimeError(f"the program has called {_MOST_TRAININGS} models and let go of each")
+        left.difference_update(set(root.modules()))
+        self.hook.register_module(root, _entry=module)
+
     def _give_up(self, error: Exception) -> None:
         self.is_off = True
         self._stop_search()
@@ -274,7 +299,10 @@ class Attachment:
                 self._record("backward_loss", value)
         self._known_losses.clear()
         self.hook._backward_begins()
-        self._look_for_other_entry()
+        if not self._is_model_gone():
+            self._look_for_other_entry()
+        elif self._look is None:
+            self.search(self._look_for_successor)
 
     def _record(self, name: str, value: Any) -> None:
         if not isinstance(value, torch.Tensor) or is_in_transform(value) or not self.hook._is_step_due():
@@ -302,8 +330,11 @@ class Attachment:
         return False
 
 
-def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
-    """The module itself, or the one whose method is calling it as its own part without being called as a module.
+def _outermost(
+    module: torch.nn.Module, among: Optional[Container[torch.nn.Module]] = None
+) -> Optional[torch.nn.Module]:
+    """The module itself, or the one, of those given, whose method is calling it as its own part without being called as
+    a module.
 
     Training frameworks call ``module.training_step(batch)``, which calls the parts of the module. None while a module
     is being built, which may try its parts.
@@ -314,7 +345,8 @@ def _outermost(module: torch.nn.Module) -> Optional[torch.nn.Module]:
         if frame is None:
             break
         owner = owner_of(frame)
-        if isinstance(owner, torch.nn.Module) and owner is not found and any(m is found for m in owner.modules()):
+        is_module = isinstance(owner, torch.nn.Module) and owner is not found and (among is None or owner in among)
+        if is_module and any(part is found for part in owner.modules()):
             if frame.f_code.co_name == "__init__":
                 return None
             found = owner

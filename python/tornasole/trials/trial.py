@@ -14,6 +14,7 @@ from tornasole.core.utils import is_s3
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ModeKeys
 from tornasole.trials.live_collections import LiveCollections
+from tornasole.trials.step_maps import GlobalToMode, ModeToGlobal
 
 POLL_SECONDS = 2.0
 # So many polls for the collections files are nothing unusual; after them the path may be wrong.
@@ -83,6 +84,8 @@ class Trial:
         on_s3, _, prefix = is_s3(given)
         self._root_of_names = prefix if on_s3 else os.path.expanduser(given)
         self._collections = LiveCollections(self._engine)
+        self._global_to_mode = GlobalToMode(self._engine)
+        self._mode_to_global = ModeToGlobal(self._engine)
         self._damage_told = 0
         self._tell_damage()
 

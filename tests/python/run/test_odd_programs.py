@@ -308,3 +308,68 @@ for _ in tqdm(range(3), desc="epochs", mininterval=0):
     told = f"tornasole: capturing into {tmp_path / 'out'}"
     written = ran.stderr.replace("\r", "\n").splitlines()
     assert any(line.strip() in (told, "tornasole: capturing into out") for line in written), written
+
+
+ANEW = """
+class Wrapper(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+    def forward(self, x):
+        return self.model(x)
+class Twin(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.fc2 = nn.Linear(6, 3)
+        self.fc2._parameters.update(weight=model.weight * 1, bias=model.bias * 1)
+    def forward(self, x):
+        return self.fc2(x)
+model = nn.Sequential(nn.Linear(6, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    optimizer.zero_grad()
+    wrapped = {wrapped}
+    output = wrapped(torch.randn(5, 6)) + wrapped(torch.randn(5, 6))
+    del wrapped
+    F.mse_loss(output, torch.ones(5, 3)).backward()
+    optimizer.step()
+print(sum(p.double().sum().item() for p in model.parameters()))
+"""
+MADE_ANEW = [
+    ("around a part that lives on", "Wrapper(model)", "Sequential_0.weight"),
+    ("whole", "Twin(model[0])", None),
+]
+
+
+@pytest.mark.parametrize("what, wrapped, parameter", MADE_ANEW, ids=[row[0] for row in MADE_ANEW])
+def test_a_model_that_is_made_anew_for_each_step(what, wrapped, parameter, run_program, tmp_path):
+    text = HEAD + ANEW.format(wrapped=wrapped)
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == run_program(text).stdout
+    assert "Warning" not in ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    trained = [step for step in trial.steps["TRAIN"] if "mse_loss_output_0" in trial.names_at(step)]
+    assert len(trained) >= 39, "each backward pass belongs to a step of its own"
+    assert not any(name.startswith("mse_loss_output_") and name != "mse_loss_output_0" for name in trial.names)
+    if parameter is not None:
+        assert {parameter, f"gradient/{parameter}", "gradient/Wrapper_model.0.weight"} <= set(trial.names)
+
+
+def test_learning_rates_are_saved_once_for_a_step_of_the_optimizer(run_program, tmp_path):
+    text = NET + """
+for step in range(12):
+    net(inputs), net(inputs)
+    F.cross_entropy(net(inputs), labels).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+net.eval()
+with torch.no_grad():
+    net(inputs), net(inputs)
+"""
+    ran = run_program(text, under=["--out", "out", "--preset", "light"])
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    with_rate = [step for step, _, _ in trial.modes() if "scalar/learning_rate/0" in trial.names_at(step)]
+    # The optimizer is known after its first step.
+    assert with_rate == [*range(3, 36, 3), 36, 37], "at the first of three calls, and at every call of the evaluation"

@@ -251,3 +251,24 @@ def test_by_environment_alone(run_program, tmp_path):
     ran = run_program(text, environment={"SMDEBUG_CONFIG_FILE_PATH": "config.json"})
     assert ran.returncode == 0, ran.stderr
     assert TrialDump(tmp_path / "out").names == ["CrossEntropyLoss_output_0"]
+
+
+OTHERS = [
+    ("its configuration is left to it", ["SMDEBUG_CONFIG_FILE_PATH"], None, set()),
+    ("ours holds beside it", ["SMDEBUG_CONFIG_FILE_PATH", "TORNASOLE_CONFIG_FILE_PATH"], None, {"out"}),
+    ("so does the command", ["SMDEBUG_CONFIG_FILE_PATH"], ["--out", "run"], {"run"}),
+]
+
+
+@pytest.mark.parametrize("what, variables, under, written", OTHERS, ids=[row[0] for row in OTHERS])
+def test_a_program_with_another_smdebug(what, variables, under, written, run_program, tmp_path):
+    """Two libraries that write by one configuration would write over each other."""
+    lines = os.path.join(os.path.dirname(__file__), "..", "..", "..", "python")
+    (tmp_path / "smdebug.py").write_text("")
+    (tmp_path / "config.json").write_text(json.dumps({"LocalPath": "out"}))
+    text = f"import site; site.addsitedir({os.path.abspath(lines)!r}); import smdebug\n"
+    text += NET + LOOP.format(loss="F.cross_entropy(net(inputs), labels)")
+    ran = run_program(text, under=under, environment={name: "config.json" for name in variables})
+    assert ran.returncode == 0, ran.stderr
+    assert {name for name in ("out", "run") if (tmp_path / name).exists()} == written
+    assert ("nothing will be captured: RuntimeError: the program uses another smdebug" in ran.stderr) == (not written)

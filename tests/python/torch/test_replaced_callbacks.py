@@ -57,21 +57,24 @@ def train(hook_class, out_dir, steps=4):
     net = Net()
     hook = hook_class(out_dir=str(out_dir), save_config=smd.SaveConfig(save_interval=2), save_all=True)
     hook.register_module(net)
+    loss = nn.MSELoss()
+    hook.register_loss(loss)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(steps):
         optimizer.zero_grad()
-        net(torch.randn(5, 3)).sum().backward()
+        loss(net(torch.randn(5, 3)), torch.ones(5, 4)).backward()
         optimizer.step()
     hook.close()
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in net.modules())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in [*net.modules(), loss])
     assert not any(p._backward_hooks for p in net.parameters())
     return [p.detach().clone() for p in net.parameters()]
 
 
 PARAMETERS = {"Net_fc.weight", "Net_fc.bias", "Net_norm.weight", "Net_norm.bias"}
 GRADIENTS = {"gradient/" + name for name in PARAMETERS}
-TENSORS = {"Net_input_0", "Net_output_0", "fc_input_0", "fc_output_0", "norm_input_0", "norm_output_0"}
-OF_OUTPUTS = {"gradient/Net_output", "gradient/fc_output", "gradient/norm_output"}
+LOSS = {"MSELoss_input_0", "MSELoss_input_1", "MSELoss_output_0"}
+TENSORS = LOSS | {"Net_input_0", "Net_output_0", "fc_input_0", "fc_output_0", "norm_input_0", "norm_output_0"}
+OF_OUTPUTS = {"gradient/MSELoss_output", "gradient/Net_output", "gradient/fc_output", "gradient/norm_output"}
 HOOKS = [
     ("a hook that replaces nothing", smd.Hook, TENSORS | GRADIENTS),
     ("inputs and outputs", OwnForward, TENSORS | GRADIENTS | OF_OUTPUTS | {"norm.running_mean_output_0"}),

@@ -58,6 +58,10 @@ def check_trial(trial, expected):
     for mode, steps in expected["steps_including_incomplete"].items():
         assert trial.steps(mode=ModeKeys[mode], show_incomplete_steps=True) == steps
     assert trial.last_complete_step == expected["last_complete_step"]
+    for step, at in trial._global_to_mode.items():
+        assert at == trial.mode_modestep(step)
+    for mode, steps in trial._mode_to_global.items():
+        assert list(steps) == expected["steps_including_incomplete"][mode.name]
     for step, mode, mode_step in expected["global_step_to_mode_step"]:
         assert (trial.mode(step), trial.mode_step(step)) == (ModeKeys[mode], mode_step)
         assert trial.global_step(ModeKeys[mode], mode_step) == step
