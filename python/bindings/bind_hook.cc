@@ -20,6 +20,7 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/dict_of.h"
+#include "bindings/edits.h"
 #include "bindings/log_queue.h"
 #include "bindings/model_of.h"
 #include "bindings/options_of.h"
@@ -70,7 +71,7 @@ nb::dict report_dict(const CaptureReport& report) {
 }  // namespace
 
 void PythonHook::save_scalar(std::string_view name, nb::handle value, bool sm_metric, std::optional<double> timestamp) {
-  hook_.save_scalar(name, scalar_of(value, name), {.sm_metric = sm_metric, .timestamp = timestamp});
+  hook().save_scalar(name, scalar_of(value, name), {.sm_metric = sm_metric, .timestamp = timestamp});
   settle();
 }
 
@@ -98,6 +99,7 @@ PythonHook PythonHook::opened(Result<Hook> hook, const std::shared_ptr<LogQueue>
 }
 
 bool PythonHook::make_due(const std::vector<std::string>& collections) {
+  count_idle_steps();
   if (!step_) return false;
   const std::vector<std::string_view> names(collections.begin(), collections.end());
   step_->make_due(names);
@@ -126,17 +128,18 @@ void PythonHook::save_many(nb::handle names, nb::handle arrays) {
 void PythonHook::save_tensor(std::string_view name, nb::handle array, const std::vector<std::string>& collections) {
   const AnyArray any(array);
   const std::vector<std::string_view> names(collections.begin(), collections.end());
-  hook_.save_tensor(name, any.view(), std::span<const std::string_view>(names));
+  hook().save_tensor(name, any.view(), std::span<const std::string_view>(names));
   settle();
 }
 
 void PythonHook::prepare() {
-  const Status prepared = hook_.prepare();
+  const Status prepared = hook().prepare();
   settle();
   check(prepared);
 }
 
 void PythonHook::close() {
+  count_idle_steps();
   step_.reset();
   {
     const nb::gil_scoped_release unlocked;
@@ -146,6 +149,7 @@ void PythonHook::close() {
 }
 
 void PythonHook::fail(const std::string& reason) {
+  count_idle_steps();
   if (step_) step_->end_partial();
   step_.reset();
   {
@@ -153,6 +157,14 @@ void PythonHook::fail(const std::string& reason) {
     static_cast<void>(hook_.fail(reason));
   }
   settle();
+}
+
+void PythonHook::count_idle_steps_now() noexcept {
+  idle_left_ = 0;
+  for (int left = std::exchange(idle_begun_, 0); left > 0; --left) {
+    step_.reset();
+    step_.emplace(hook_.begin_step(static_cast<Mode>(idle_mode_)));
+  }
 }
 
 void PythonHook::settle_slowly() {
@@ -241,7 +253,7 @@ void bind_state(nb::class_<PythonHook>& hook) {
           "start_rules",
           [](PythonHook& self, const nb::list& rules, double poll_s, std::int64_t detail_steps, nb::object on_met,
              const std::string& profile) {
-            return start_rules(&self.hook(), rules, poll_s, detail_steps, std::move(on_met), profile);
+            return start_rules(&self.shared_hook(), rules, poll_s, detail_steps, std::move(on_met), profile);
           },
           nb::keep_alive<0, 1>(), nb::arg("rules"), nb::arg("poll_s"), nb::arg("detail_steps"),
           nb::arg("on_met").none(), nb::arg("profile"))
@@ -256,6 +268,10 @@ void bind_state(nb::class_<PythonHook>& hook) {
 }  // namespace
 
 void bind_hook(nb::module_& module) {
+  nb::class_<Edits>(module, "Edits", "Counts changes to objects that configure hooks.")
+      .def(nb::init<>())
+      .def_ro("count", &Edits::count)
+      .def("note", [](Edits& edits) { ++edits.count; }, "Something was changed, or handed out to be changed.");
   nb::class_<PythonHook> hook(module, "Hook");
   hook.def_static("open", &PythonHook::open, nb::arg("options"))
       .def_static("open_file", &PythonHook::open_file, nb::arg("path"), nb::arg("options"));

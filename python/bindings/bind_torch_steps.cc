@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bindings/bindings.h"
+#include "bindings/edits.h"
 #include "bindings/python_hook.h"
 #include "bindings/torch_callbacks.h"
 
@@ -40,11 +41,6 @@ const Names& names() {
 nb::object attribute(nb::handle object, const nb::object& name) {
   return checked(PyObject_GetAttr(object.ptr(), name.ptr()));
 }
-
-// Counts changes to objects that configure hooks: see tornasole/core/edits.py.
-struct Edits {
-  std::int64_t count = 0;
-};
 
 struct StepState {
   std::int64_t changes = 0;          // of anything that a captured step depends on
@@ -120,7 +116,7 @@ class RateTap {
   std::vector<std::string> rates_;                             // names
 };
 
-// Begins the step of a forward pass. `due_set` if nothing else is to be done, -1 if a backward pass runs.
+// Begins the step of a forward pass: by itself, while steps are like the one before.
 class CalmStep {
  public:
   // What begin() says instead of a due_set.
@@ -284,10 +280,6 @@ PyType_Slot end_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_pass_end)},
 }  // namespace
 
 void bind_torch_steps(nb::module_& module) {
-  nb::class_<Edits>(module, "Edits", "Counts changes to objects that configure hooks.")
-      .def(nb::init<>())
-      .def_ro("count", &Edits::count)
-      .def("note", [](Edits& edits) { ++edits.count; }, "Something was changed, or handed out to be changed.");
   nb::class_<StepState>(module, "StepState", "What the steps of one hook depend on.")
       .def(nb::init<>())
       .def_rw("changes", &StepState::changes, "Of anything that a captured step depends on.")

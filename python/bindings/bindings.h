@@ -6,6 +6,7 @@
 
 namespace tornasole::python {
 
+void bind_batches(nanobind::module_& module);           // callbacks of Keras
 void bind_bucket(nanobind::module_& module);            // bucket.h
 void bind_check(nanobind::module_& module);             // check.h
 void bind_hook(nanobind::module_& module);              // hook.h, model.h

@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "bindings/arrays.h"
 #include "bindings/log_queue.h"
 #include "tornasole/hook.h"
+#include "tornasole/idle_steps.h"
 
 namespace tornasole::python {
 
@@ -27,29 +29,55 @@ class PythonHook {
   static PythonHook open(nanobind::handle options);
   static PythonHook open_file(const std::string& path, nanobind::handle options);
 
-  Hook& hook() noexcept { return hook_; }
+  Hook& hook() noexcept {
+    count_idle_steps();
+    return hook_;
+  }
+  bool stop_requested() const noexcept { return hook_.stop_requested(); }
+  // Somebody else uses the hook, too, and is to find every step in it.
+  Hook& shared_hook() noexcept {
+    is_shared_ = true;
+    return hook();
+  }
 
   // Whether anything can be saved in the step.
   bool begin_step(std::optional<int> mode) {
+    count_idle_steps();
     step_.reset();
     step_.emplace(mode ? hook_.begin_step(static_cast<Mode>(*mode)) : hook_.begin_step());
     settle();
     return step_->anything_due();
   }
   bool begin_step_at(int mode, std::int64_t global_step) {
+    count_idle_steps();
     step_.reset();
     step_.emplace(hook_.begin_step(static_cast<Mode>(mode), GlobalStep{global_step}));
     settle();
     return step_->anything_due();
   }
+  // The same for a step in which nothing is due, as is known of a few in advance: they are counted when anything else
+  // is asked of the hook. False: begin_step has to.
+  bool begin_idle_step(int mode) noexcept {
+    if (idle_left_ == 0 || mode != idle_mode_) return false;
+    --idle_left_;
+    ++idle_begun_;
+    return true;
+  }
+  // Nothing was due in the step that has begun: looks how many of the next are like it.
+  void expect_idle_steps(int mode) noexcept {
+    idle_mode_ = mode;
+    idle_left_ = is_shared_ ? 0 : static_cast<int>(std::min<std::int64_t>(idle_steps(hook_), kMostIdleSteps));
+  }
+  bool expects_idle_step() const noexcept { return idle_left_ > 0; }
   void end_step(bool is_partial) {
+    count_idle_steps();
     if (step_ && is_partial) step_->end_partial();
     step_.reset();
     settle();
   }
   bool anything_due() const noexcept { return step_ && step_->anything_due(); }
   void set_usual_facts(std::int64_t optimizer_step, bool training, bool grad_enabled) {
-    hook_.set_facts({.optimizer_step = optimizer_step, .training = training, .grad_enabled = grad_enabled});
+    hook().set_facts({.optimizer_step = optimizer_step, .training = training, .grad_enabled = grad_enabled});
   }
   // Whether anything can be saved in the step with these collections.
   bool make_due(const std::vector<std::string>& collections);
@@ -75,7 +103,7 @@ class PythonHook {
   void save_tensor(std::string_view name, nanobind::handle array, const std::vector<std::string>& collections);
   void save_scalar(std::string_view name, nanobind::handle value, bool sm_metric, std::optional<double> timestamp);
   void set_mode(int mode) {
-    hook_.set_mode(static_cast<Mode>(mode));
+    hook().set_mode(static_cast<Mode>(mode));
     settle();
   }
   void prepare();
@@ -87,12 +115,18 @@ class PythonHook {
   }
 
  private:
+  // So that what is seen of the run from outside, its number of steps, lags behind by little.
+  static constexpr std::int64_t kMostIdleSteps = 15;
   // From here on it pays to let other threads of Python run while a value is reduced or copied.
   static constexpr std::int64_t kUnlockedBytes = 64 << 10;
 
   static HookOptions with_log(nanobind::handle dict, const std::shared_ptr<LogQueue>& log);
   static PythonHook opened(Result<Hook> hook, const std::shared_ptr<LogQueue>& log);
   void settle_slowly();
+  void count_idle_steps() noexcept {
+    if (idle_left_ != 0 || idle_begun_ != 0) count_idle_steps_now();
+  }
+  void count_idle_steps_now() noexcept;
   template <typename Use>
   void use(nanobind::handle array, const Use& use) {
     if (!anything_due()) return;
@@ -106,6 +140,9 @@ class PythonHook {
   Hook hook_;
   std::optional<StepScope> step_;  // ends before the hook does
   bool is_strict_;
+  bool is_shared_ = false;
+  int idle_mode_ = 0, idle_left_ = 0;
+  int idle_begun_ = 0;  // and not counted yet
 };
 
 }  // namespace tornasole::python

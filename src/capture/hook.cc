@@ -1,6 +1,7 @@
 // The public Hook: each call handed to HookState, which wires the stages.
 
 #include "tornasole/hook.h"
+#include "tornasole/idle_steps.h"
 
 #include <exception>
 #include <utility>
@@ -35,6 +36,7 @@ Result<Hook> open_hook(HookOptions options, HookDependencies dependencies) {
 }
 
 Hook HookAccess::make(std::unique_ptr<HookState> state) { return Hook(std::move(state)); }
+HookState& HookAccess::state_of(const Hook& hook) noexcept { return *hook.state_; }
 
 }  // namespace capture
 
@@ -91,6 +93,11 @@ StepScope Hook::make_scope(std::optional<Mode> mode, std::optional<std::int64_t>
   scope.exceptions_ = std::uncaught_exceptions();
   if (scope.due_ && state_->listeners().is_any()) state_->listeners().step_began(begun.id.serial, scope);
   return scope;
+}
+
+std::int64_t idle_steps(const Hook& hook) noexcept {
+  capture::HookState& state = capture::HookAccess::state_of(hook);
+  return state.listeners().is_any() ? 0 : state.idle_steps();
 }
 
 StepListener::~StepListener() = default;

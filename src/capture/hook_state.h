@@ -80,6 +80,8 @@ class HookState {
   Begun begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
   // See StepScope::make_due; a serial of 0 if the step is open no more.
   Begun make_due(std::uint64_t serial, std::span<const std::string_view> collections) noexcept;
+  // See tornasole::idle_steps; of listeners it knows nothing.
+  std::int64_t idle_steps() noexcept;
   void end_step(std::uint64_t serial, bool is_partial) noexcept;
   void set_mode(Mode mode) noexcept;
   Status prepare();

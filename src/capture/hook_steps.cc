@@ -120,6 +120,19 @@ HookState::Begun HookState::make_due(std::uint64_t serial, std::span<const std::
   return begun;
 }
 
+std::int64_t HookState::idle_steps() noexcept {
+  std::int64_t count = 0;
+  guarded("idle_steps", [&] {
+    const std::lock_guard lock(mutex_);
+    const bool is_idle = step_.is_open && !step_.has_due && !step_.has_watch && !step_.is_recording && !step_.has_keep;
+    if (!is_idle || checkpoints_ || !tensors_.empty() || !is_writer_ || !plan_ || has_bad_plan_) return;
+    if (plan_version_ != collections_.version() || plan_->has_watch(mode_) || recorder_.is_on()) return;
+    // A step before one that is due may be kept.
+    count = std::max<std::int64_t>(0, next_due_[mode_index(mode_)] - 2 - mode_steps_[mode_index(mode_)]);
+  });
+  return count;
+}
+
 void HookState::count_step_locked(Mode mode, std::optional<std::int64_t> at) {
   std::int64_t& of_mode = mode_steps_[mode_index(mode)];
   if (at) {

@@ -13,6 +13,7 @@ Result<Hook> open_hook(HookOptions options, HookDependencies dependencies);
 
 struct HookAccess {
   static Hook make(std::unique_ptr<HookState> state);
+  static HookState& state_of(const Hook& hook) noexcept;
 };
 
 }  // namespace tornasole::capture

@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "capture/hook_fixture.h"
 #include "store/open_store.h"
+#include "tornasole/idle_steps.h"
 #include "tornasole/step_writer.h"
 
 namespace tornasole::capture {
@@ -49,6 +53,34 @@ TEST_F(FrontEnd, ACollectionIsMadeWhatItsDescriptionSays) {
   ASSERT_TRUE(hook.close());
   EXPECT_THAT(names_at(0), ElementsAre("smdebug/reductions/l2/relu1"));
   EXPECT_THAT(names_at(1), IsEmpty());
+}
+
+TEST_F(FrontEnd, StepsOfWhichNothingIsDueAreKnownInAdvance) {
+  Hook hook = open({.save_config = {.save_interval = 10}, .include_collections = {"mine"}});
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"a"}}));
+  EXPECT_EQ(idle_steps(hook), 0) << "before the first step";
+  std::optional<StepScope> step(hook.begin_step(Mode::kTrain));
+  EXPECT_EQ(idle_steps(hook), 0) << "it is due";
+  for (std::int64_t number = 1; number < 25; ++number) {
+    step.emplace(hook.begin_step(Mode::kTrain));
+    const std::int64_t expected = number % 10 == 0 ? 0 : std::max<std::int64_t>(0, 8 - number % 10);
+    EXPECT_EQ(idle_steps(hook), expected) << number;
+  }
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"b"}}));
+  EXPECT_EQ(idle_steps(hook), 0) << "there is another plan to be made";
+  step.emplace(hook.begin_step(Mode::kTrain));
+  EXPECT_EQ(idle_steps(hook), 3);
+  hook.save_tensor("later", kValue);
+  EXPECT_EQ(idle_steps(hook), 0) << "a collection was created for it";
+  step.reset();
+  EXPECT_EQ(idle_steps(hook), 0) << "no step is open";
+}
+
+TEST_F(FrontEnd, StepsThatSomebodyListensToAreAllTold) {
+  Hook hook = open({.save_config = {.save_interval = 10}, .flight_recorder_steps = 4});
+  hook.begin_step(Mode::kTrain).end();
+  const StepScope step = hook.begin_step(Mode::kTrain);
+  EXPECT_EQ(idle_steps(hook), 0) << "a recorder takes every step";
 }
 
 TEST_F(FrontEnd, ADescriptionThatIsNotAllowedChangesNothing) {

@@ -23,6 +23,7 @@ import tensorflow as tf
 from tornasole.core.collection import CollectionKeys
 from tornasole.core.guard import guard, guarded
 from tornasole.modes import ModeKeys
+from tornasole.tensorflow.batch_gates import make_gate
 from tornasole.tensorflow.batch_logs import is_debug_key
 from tornasole.tensorflow.evaluation_function import EvaluationFunction
 from tornasole.tensorflow.gradient_tapes import TapeCapture
@@ -57,6 +58,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
     async_safe = True
     # That of Keras 3 asks each time which backend there is.
     model: Optional[Any] = None
+    _gate: Optional[Any] = None  # open while nothing is under way
 
     @guarded()
     def __init__(self, *arguments, **options) -> None:
@@ -76,6 +78,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         self._graph = GraphBatches(self)
         self._is_graph = self._graph.is_on()  # the model's batches are runs of a graph
         self._is_fitting = False
+        self._gate = make_gate(self, KerasHook)
         self.has_registered_model = False
         # Patterns on these choose among layers and among gradients; a variable that has the layer's name is neither.
         for pattern in (r"^(?!.*/(inputs|outputs)/).*:\d+$", "^gradients/"):
@@ -163,6 +166,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         """Called by Keras."""
         tf.keras.callbacks.Callback.set_model(self, model)
         self.model = model
+        self._close_gate()
         try:
             if self._engine_hook is not None and not guard.disable_smdebug and not self._graph.is_on():
                 self._evaluation.install(model)
@@ -283,8 +287,14 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         self._open_batch = None
         if self._watcher is not None:
             self._watcher.before_step(mode)
-        if not self._begin_step(mode):
-            return
+        if self._begin_step(mode):
+            self._due_batch_begins(batch, mode)
+        elif self._gate is not None and self._watcher is None:
+            self._gate.open()
+
+    def _due_batch_begins(self, batch: int, mode: ModeKeys) -> None:
+        """Something is to be saved in the step that has begun."""
+        self._close_gate()
         if self._is_graph:
             self._open_batch = mode
             self._find_due()
@@ -309,6 +319,10 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
             return
         self._replaced, self._original_function = functions, original
         model.__dict__[functions.attribute] = run_and_capture
+
+    def _close_gate(self) -> None:
+        if self._gate is not None:
+            self._gate.close()
 
     def _put_back(self) -> None:
         self._evaluation.pending = None
@@ -438,6 +452,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
         What is left is written, then the end marker. Later calls are ignored with one warning.
         """
         if getattr(self, "_tapes", None) is not None:
+            self._close_gate()
             self._put_back()
             self._graph.end()
             self._evaluation.remove()

@@ -1,0 +1,17 @@
+#pragma once
+
+// For front ends whose every call is dear: steps that may be counted later, all at once.
+
+#include <cstdint>
+
+#include "tornasole/export.h"
+#include "tornasole/hook.h"
+
+namespace tornasole {
+
+// How many of the next steps of the current mode nothing is due in, as far as it is known: a change of a collection or
+// a mode, a value that is handed over or a listener ends that. 0 unless the open step is such a step. Whoever begins
+// these steps late calls nothing else of the hook before.
+TORNASOLE_EXPORT std::int64_t idle_steps(const Hook& hook) noexcept;
+
+}  // namespace tornasole
