@@ -90,6 +90,19 @@ TEST(LossPeak, OneBadBatchIsNoLevel) {
   EXPECT_EQ(loss_peak(run.record), 1);
 }
 
+TEST(MissingZeroGrad, APassThatLeavesNothingLeavesNothingToClear) {
+  // A factor that multiplies one which starts at zero: its first pass has a gradient of zero, and nobody clears it.
+  for (const auto& [first_gradient, verdicts] : {std::pair(0.0, 1U), std::pair(0.5, 0U)}) {
+    MadeRun run(10);
+    run.weight("w", [](std::size_t) { return 0.1; });
+    run.add("gradient/w", {.role = Role::kGradient, .parameter = "w", .rank = 2},
+            [first = first_gradient](std::size_t i) { return Columns{{Column::kL2, i == 0 ? first : 0.5}}; });
+    run.add("scalar/gradient_before/w", {.role = Role::kGradientBefore, .parameter = "w"},
+            [](std::size_t i) { return Columns{{Column::kMean, i < 2 ? 0.0 : 0.5}}; });
+    EXPECT_EQ(ask(kCheckMissingZeroGrad, run).size(), verdicts) << first_gradient;
+  }
+}
+
 TEST(SilentOptimizer, StatisticsTellWhatNobodyMeasured) {
   // One optimizer step in four passes, of which only some were saved.
   const auto accumulating = [](bool is_moving) {
