@@ -137,17 +137,6 @@ def _():
     factors(5e-3, clear=False)
 
 
-@training("tasks that scatter differently")
-def _():
-    model = dense(1, 40, 40, 1)
-
-    def loss(_):
-        points = 10 * torch.rand(20, 1) - 5
-        return functional.mse_loss(model(points), 5 * torch.rand(1) * torch.sin(points + 3 * torch.rand(1)))
-
-    minimise(model.parameters(), loss, steps=300)
-
-
 @training("gradients cleared between the last pass and the step", "SilentOptimizer")
 def _():
     model, draw = dense(16, 32, 5), batches(clouds(1000))
