@@ -69,7 +69,7 @@ TEST(LearningRateSanity, BackAtAGuessIsNoBetter) {
   for (const auto& [end, verdicts] : {std::pair(std::log(4.0), 1U), std::pair(0.7, 0U)}) {
     MadeRun run(100);
     run.add("loss", {.role = Role::kLoss, .loss_class = "crossentropyloss"}, [last = end](std::size_t i) {
-      return Columns{{Column::kMean, i == 0 ? 1.6 : i < 20 ? 8.0 : last}};
+      return Columns{{Column::kMean, i == 0 ? 1.6 : i < 20 ? 3.0 : last}};
     });
     run.of_loss(Role::kLabels, "crossentropyloss", {}).label_counts = {50, 50, 50, 50};
     run.weight("w", [](std::size_t i) { return i < 5 ? 2.0 : 0.03; });

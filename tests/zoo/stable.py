@@ -17,11 +17,12 @@ from torch._dynamo import config  # noqa: F401, what an optimizer imports when t
 
 from architectures import ARCHITECTURES
 from often_called import OFTEN_CALLED
+from rates import RATES
 from strangers import STRANGERS
 from tornasole.run import OUT_VARIABLE, presets, torch_attachment  # noqa: F401
 from trainings import TRAININGS, train
 
-ALL = {name: function for name, (function, _) in {**ARCHITECTURES, **STRANGERS, **OFTEN_CALLED}.items()}
+ALL = {name: function for name, (function, _) in {**ARCHITECTURES, **STRANGERS, **OFTEN_CALLED, **RATES}.items()}
 ALL.update({name: lambda recipe=recipe: train(recipe) for name, (recipe, _) in TRAININGS.items()})
 
 

@@ -14,12 +14,13 @@ import pytest
 import tornasole
 from architectures import ARCHITECTURES
 from often_called import OFTEN_CALLED
+from rates import RATES
 from strangers import STRANGERS
 from trainings import TRAININGS
 
 HERE = pathlib.Path(__file__).parent
 PROGRAM = pathlib.Path(tornasole.__file__).parent / "bin" / "tornasole"
-ZOOS = (TRAININGS, ARCHITECTURES, STRANGERS, OFTEN_CALLED)
+ZOOS = (TRAININGS, ARCHITECTURES, STRANGERS, OFTEN_CALLED, RATES)
 EXPECTED = {name: rules for zoo in ZOOS for name, (_, rules) in zoo.items()}
 _TABLE = []
 

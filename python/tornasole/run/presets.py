@@ -5,6 +5,8 @@ import re
 import time
 from typing import Any, Dict, Optional
 
+from torch.nn.parameter import is_lazy
+
 from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
 from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
@@ -84,6 +86,13 @@ class StandardPreset:
         """
         wanted = rf"_output_\d+$|{_LOSS_INPUTS}|^{re.escape(root)}_input_\d+$"
         self._hook.get_collection("activations").include(wanted)
+        # Weights of layers that users write may have any name.
+        weights = self._hook.get_collection("weights")
+        for capture in self._hook._live_captures():
+            for name, parameter in capture.parameters():
+                is_named = "weight" in name or "bias" in name
+                if not is_named and not is_lazy(parameter) and parameter.dim() > 1:
+                    weights.add_tensor_name(name)
 
     def before_step(self, mode: ModeKeys) -> None:
         """A step is about to begin. The one before is still open, and so is what is in memory of it."""

@@ -155,7 +155,7 @@ void look_at_features(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckTreeDepth = {
-    .name = "TreeDepth", .question = "Are trees as deep as their data allows?", .depth = 1, .look = look_at_depth};
+    .name = "TreeDepth", .question = "Are trees as deep as their data allows?", .depth = 2, .look = look_at_depth};
 const Detector kCheckFeatures = {.name = "FeatureImportanceOverweight",
                                  .question = "Does more than one feature count?",
                                  .depth = 0,

@@ -45,6 +45,15 @@ bool look_for_blanks(const RunRecord& run, const std::vector<const History*>& in
   return true;
 }
 
+// Token numbers are looked up, not computed with: whole numbers, all of them.
+bool may_be_tokens(const History& input) {
+  const auto is_broken = [](double value) { return std::isfinite(value) && value != std::floor(value); };
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    if (is_broken(input.at(Column::kMin, i)) && is_broken(input.at(Column::kMax, i))) return false;
+  }
+  return true;
+}
+
 void look_at_inputs(const RunRecord& run, Judgement& judgement) {
   const std::vector<const History*> inputs = run.of_role(Role::kModelInput);
   if (inputs.empty()) {
@@ -52,10 +61,10 @@ void look_at_inputs(const RunRecord& run, Judgement& judgement) {
     return;
   }
   if (look_for_blanks(run, inputs, judgement) || run.scales_inputs) return;
+  const bool has_tables =
+      std::ranges::any_of(run.layer_classes, [](const std::string& type) { return type.starts_with("embedding"); });
   for (const History* input : inputs) {
-    // Token numbers are looked up, not computed with.
-    const auto is_table = [](const std::string& type) { return type.starts_with("embedding"); };
-    if (std::ranges::any_of(run.layer_classes, is_table)) continue;
+    if (has_tables && may_be_tokens(*input)) continue;
     const double mean = median(run.series(*input, Column::kMean).values);
     const double deviation = median(run.series(*input, Column::kStd).values);
     const double low = median(run.series(*input, Column::kMin).values);

@@ -111,8 +111,30 @@ std::vector<std::int64_t> binary_counts(const RunRecord& run, const History& lab
 struct LabelCounts {
   const History* labels = nullptr;
   std::vector<std::int64_t> counts = {};  // by class
+  double most = kImbalance;               // how many times the rarest class the most frequent one may have
 };
+
+// Trees split rare samples off where others would drown them, so that it takes more to do them harm. Every round has
+// the same labels. One who weighs classes knows of them.
+LabelCounts counted_by_boosting(const RunRecord& run) {
+  constexpr double kImbalanceOfTrees = 100;
+  const auto weight = run.hyperparameters.find("scale_pos_weight");
+  if (weight != run.hyperparameters.end() && weight->second != 1) return {};
+  const std::vector<const History*> labels = run.of_role(Role::kLabels);
+  for (const History* predictions : run.of_role(Role::kPredictions)) {
+    if (labels.empty() || predictions->class_pairs.empty()) continue;
+    const ClassPairs& pairs = predictions->class_pairs.back();
+    if (pairs.classes < 2 || pairs.classes > kMostClasses) continue;
+    LabelCounts counted{labels.front(), std::vector<std::int64_t>(pairs.classes), kImbalanceOfTrees};
+    for (std::size_t i = 0; i < pairs.counts.size(); ++i) counted.counts[i / pairs.classes] += pairs.counts[i];
+    // Labels that are all the same, and numbers of classes that nobody uses: TreeDepth tells what comes of the first.
+    return std::ranges::min(counted.counts) > 0 ? counted : LabelCounts{};
+  }
+  return {};
+}
+
 LabelCounts counted_labels(const RunRecord& run) {
+  if (run.is_boosting) return counted_by_boosting(run);
   if (const History* labels = class_labels(run)) return {labels, labels->label_counts};
   for (const History* labels : run.of_role(Role::kLabels)) {
     if (is_contest(run)) break;
@@ -188,7 +210,7 @@ bool look_at_order(const RunRecord& run, Judgement& judgement) {
 
 void look_at_labels(const RunRecord& run, Judgement& judgement) {
   if (look_at_order(run, judgement)) return;
-  const auto [labels, counts] = counted_labels(run);
+  const auto [labels, counts, most] = counted_labels(run);
   if (labels == nullptr) {
     judgement.cannot("needs the labels of a loss over classes (statistic classes, or their values)");
     return;
@@ -200,7 +222,7 @@ void look_at_labels(const RunRecord& run, Judgement& judgement) {
   // What a rare class could be by chance counts in its favour.
   const auto rare = static_cast<double>(*smallest);
   const double ratio = static_cast<double>(*largest) / (rare + 3 * std::sqrt(rare) + 1);
-  if (!(ratio > kImbalance)) return;
+  if (!(ratio > most)) return;
   const auto& points = labels->points;
   judgement.add(
       {.severity = Severity::kWarning,
@@ -209,7 +231,7 @@ void look_at_labels(const RunRecord& run, Judgement& judgement) {
        .mode = run.training_mode(),
        .tensors = {labels->name},
        .value = static_cast<double>(*largest) / std::max(1.0, rare),
-       .threshold = kImbalance,
+       .threshold = most,
        .message = fmt::format("Class {} has {} of {:.0f} labels that were seen, class {} has {}.",
                               largest - counts.begin(), *largest, total, smallest - counts.begin(), *smallest),
        .causes = {"the data holds few samples of some classes", "the sampler leaves classes out"},
@@ -288,6 +310,6 @@ const Detector kCheckClassImbalance = {.name = "ClassImbalance",
                                        .explains = kExplained,
                                        .look = look_at_labels};
 const Detector kCheckConfusion = {
-    .name = "Confusion", .question = "Is every class predicted?", .depth = 6, .look = look_at_pairs};
+    .name = "Confusion", .question = "Is every class predicted?", .depth = 7, .look = look_at_pairs};
 
 }  // namespace tornasole::rules

@@ -20,8 +20,11 @@ namespace {
 
 constexpr double kHigh = 0.1;
 constexpr double kRuinous = 1.0;
-constexpr double kMuch = 0.75;  // of the first loss
-constexpr double kHalf = 0.5;   // likewise
+constexpr double kGrown = 4;      // times the first size of the weights
+constexpr double kThrown = 4;     // times the first loss
+constexpr double kThrownOff = 2;  // likewise, where a step was ruinous
+constexpr double kMuch = 0.75;    // of the first loss
+constexpr double kHalf = 0.5;     // likewise
 constexpr double kLow = 1e-6;
 constexpr double kLeastJourney = 0.01;
 constexpr double kShortJourney = 0.001;
@@ -33,17 +36,35 @@ struct Steps {
   std::vector<std::string> tensors = {};
 };
 
+// Whether a weight is zero by construction, as branches and tables may be that start without a say.
+bool starts_at_zero(const History& weight) {
+  const auto known = std::ranges::find_if(
+      weight.rows, [](const auto& row) { return !std::isnan(row[static_cast<std::size_t>(Column::kBefore)]); });
+  return known != weight.rows.end() && (*known)[static_cast<std::size_t>(Column::kBefore)] == 0;
+}
+
+// What one optimizer step changes of a weight, as a share of it; NaN if that is not known.
+double ratio_at(const History& weight, std::size_t row) {
+  const double before = weight.at(Column::kBefore, row);
+  const double update = weight.at(Column::kUpdate, row);
+  if (!(before > 0) || !std::isfinite(update)) return NAN;
+  return update / before / std::max(1.0, weight.at(Column::kGap, row));
+}
+
 Steps relative_steps(const RunRecord& run) {
+  std::vector<const History*> weights = trained_weights(run);
+  // What starts at zero is small for long, and every step large beside it: others tell what steps are like.
+  const auto is_from_zero = [](const History* weight) { return starts_at_zero(*weight); };
+  if (!std::ranges::all_of(weights, is_from_zero)) std::erase_if(weights, is_from_zero);
   std::map<std::uint32_t, std::vector<double>> by_point, sizes;
   Steps steps;
-  for (const History* weight : run.of_role(Role::kWeight)) {
-    if (!weight->role.requires_grad) continue;
+  for (const History* weight : weights) {
     double first = 0;
     for (std::size_t i = 0; i < weight->size(); ++i) {
+      const double ratio = ratio_at(*weight, i);
+      if (std::isnan(ratio)) continue;
+      by_point[weight->points[i]].push_back(ratio);
       const double before = weight->at(Column::kBefore, i);
-      const double update = weight->at(Column::kUpdate, i);
-      if (!(before > 0) || !std::isfinite(update)) continue;  // zero by construction, or unknown
-      by_point[weight->points[i]].push_back(update / before / std::max(1.0, weight->at(Column::kGap, i)));
       if (first == 0) first = before;
       sizes[weight->points[i]].push_back(before / first);
     }
@@ -172,9 +193,9 @@ bool look_at_schedule(const RunRecord& run, Judgement& judgement) {
 // goes further than decay alone does: weights that a high rate threw far away decay as well.
 bool look_at_decay(const RunRecord& run, const Steps& steps, bool is_lost, Judgement& judgement) {
   constexpr double kForgets = 0.01;
-  constexpr double kGrown = 1.5;
+  constexpr double kHeld = 1.5;  // times the first size
   const double off = decay_of_a_step(run);
-  const bool is_shrinking = steps.sizes.back() < 1 && *std::ranges::max_element(steps.sizes) < kGrown;
+  const bool is_shrinking = steps.sizes.back() < 1 && *std::ranges::max_element(steps.sizes) < kHeld;
   if (!(off > kForgets) || !is_shrinking || !(is_lost || loss_left(run).value_or(0) > kHalf)) return false;
   judgement.add({.severity = is_lost ? Severity::kError : Severity::kWarning,
                  .first_step = steps.median.steps.front(),
@@ -193,46 +214,83 @@ bool look_at_decay(const RunRecord& run, const Steps& steps, bool is_lost, Judge
   return true;
 }
 
-void look(const RunRecord& run, Judgement& judgement) {
-  if (run.is_boosting) return look_at_shrinkage(run, judgement);
-  const Steps steps = relative_steps(run);
-  if (steps.median.size() < 2) {
-    judgement.cannot("needs the change of weights from one optimizer step to the next (statistic update, or weights)");
-    return;
-  }
+// Whether steps are too large, and what came of it, as the end of a sentence.
+struct Excess {
+  bool is_lost = false;    // no better than at first, or than a guess
+  bool is_wild = false;    // every step large, and little won
+  bool is_thrown = false;  // far above its start before it fell
+  bool is_any() const noexcept { return is_lost || is_wild || is_thrown; }
+};
+Excess excess_of(const RunRecord& run, const Steps& steps) {
   const std::vector<double>& ratios = steps.median.values;
-  const auto is_high = [](double ratio) { return ratio > kHigh; };
-  const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, is_high));
+  const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, [](double r) { return r > kHigh; }));
+  if (high == 0) return {};
   const bool is_ruinous = std::ranges::any_of(ratios, [](double ratio) { return ratio > kRuinous; });
-  const bool is_large = high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous;
+  const bool is_grown = *std::ranges::max_element(steps.sizes) > kGrown;
+  const bool is_large = high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous || is_grown;
+  const double left = loss_left(run).value_or(0);
+  const double peak = loss_peak(run);
+  Excess excess;
   // A step that throws the weights away may leave a model that comes back to guessing, below where it began; and where
   // every step is large, one that learns the little that such weights can.
-  const bool is_wild = is_ruinous && high == ratios.size();
-  const double left = loss_left(run).value_or(0);
-  const bool is_lost = (is_large && has_loss_suffered(run)) || (is_ruinous && is_loss_of_a_guess(run)) ||
-                       (high > 0 && left > kHalf && was_loss_thrown(run));
-  if (look_at_decay(run, steps, is_lost, judgement)) return;
-  if (is_lost || (is_wild && left > kMuch)) {
-    const auto first = static_cast<std::size_t>(std::ranges::find_if(ratios, is_high) - ratios.begin());
-    judgement.add(
-        {.severity = Severity::kError,
-         .first_step = steps.median.steps[first],
-         .last_step = steps.median.steps.back(),
-         .mode = run.training_mode(),
-         .tensors = steps.tensors,
-         .value = *std::ranges::max_element(ratios),
-         .threshold = kHigh,
-         .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
-                                "loss {}: the learning rate is too high.",
-                                *std::ranges::max_element(ratios), is_lost ? "is no better for it" : "falls by little"),
-         .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
-         .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
-                    "warm the learning rate up over the first steps"},
-         .evidence = evidence_of("relative change of the weights by a step", steps.median)});
-    return;
+  excess.is_thrown = (is_ruinous && peak > kThrownOff) || ((is_grown || 2 * high >= ratios.size()) && peak > kThrown);
+  excess.is_lost = (is_large && has_loss_suffered(run)) || ((is_ruinous || is_grown) && is_loss_of_a_guess(run)) ||
+                   (excess.is_thrown && left > kHalf);
+  excess.is_wild = is_ruinous && high == ratios.size() && left > kMuch;
+  return excess;
+}
+
+std::string consequence_text(const RunRecord& run, const Excess& excess) {
+  if (excess.is_lost) return "is no better for it";
+  if (excess.is_wild) return "falls by little";
+  return fmt::format("was thrown to {:.2g} times its start before it fell", loss_peak(run));
+}
+
+void blame_high_rate(const RunRecord& run, const Steps& steps, const Excess& excess, Judgement& judgement) {
+  const std::vector<double>& ratios = steps.median.values;
+  const auto first = std::ranges::find_if(ratios, [](double ratio) { return ratio > kHigh; }) - ratios.begin();
+  const double largest = *std::ranges::max_element(ratios);
+  judgement.add({.severity = excess.is_lost || excess.is_wild ? Severity::kError : Severity::kWarning,
+                 .first_step = steps.median.steps[static_cast<std::size_t>(first)],
+                 .last_step = steps.median.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = steps.tensors,
+                 .value = largest,
+                 .threshold = kHigh,
+                 .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
+                                        "loss {}: the learning rate is too high.",
+                                        largest, consequence_text(run, excess)),
+                 .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
+                 .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
+                            "warm the learning rate up over the first steps"},
+                 .evidence = evidence_of("relative change of the weights by a step", steps.median)});
+}
+
+// Whether gradients arrive, and even the weight that gets the largest ones stands still: then the rate is to blame, and
+// not what happens to the gradients on their way.
+bool are_gradients_wasted(const RunRecord& run) {
+  constexpr double kNothing = 1e-7;
+  constexpr double kStill = 1e-5;
+  double largest = 0;
+  double movement = 0;
+  for (const History* weight : trained_weights(run)) {
+    const History* gradient = run.find("gradient/" + weight->name);
+    if (gradient == nullptr || starts_at_zero(*weight)) continue;
+    std::vector<double> sizes, ratios;
+    for (std::size_t i = 0; i < gradient->size(); ++i) {
+      sizes.push_back(gradient->at(Column::kL2, i) / std::sqrt(std::max(1.0, gradient->at(Column::kCount, i))));
+    }
+    for (std::size_t i = 0; i < weight->size(); ++i) ratios.push_back(ratio_at(*weight, i));
+    const double size = median(std::move(sizes));
+    if (!(size > largest)) continue;
+    largest = size;
+    movement = median(std::move(ratios));
   }
-  if (look_at_schedule(run, judgement)) return;
-  const double usual = median(ratios);
+  return largest > kNothing && movement < kStill;
+}
+
+void look_at_small_steps(const RunRecord& run, const Steps& steps, Judgement& judgement) {
+  const double usual = median(steps.median.values);
   const Series losses = run.losses(run.training_mode());
   std::int64_t last = -1;  // optimizer step of the run
   for (const StepPoint& point : run.steps) last = std::max(last, point.optimizer_step);
@@ -241,34 +299,48 @@ void look(const RunRecord& run, Judgement& judgement) {
   // does not fall.
   const double journey = usual * taken;
   const bool is_small = usual < kLow && journey < kLeastJourney && losses.size() >= 5;
-  const bool is_stuck = losses.size() >= kLeastLosses && ((journey < kShortJourney && !is_loss_falling(run)) ||
-                                                          (journey < kLeastJourney && stays_at_guess(run)));
+  const bool is_stuck =
+      losses.size() >= kLeastLosses && ((journey < kShortJourney && !is_loss_falling(run)) ||
+                                        (journey < kLeastJourney && (is_loss_still(run) || stays_at_guess(run))));
   // What has been learned before leaves little to do.
-  if (usual > 0 && (is_small || is_stuck) && !is_learned(run)) {
-    judgement.add(
-        {.severity = Severity::kWarning,
-         .first_step = steps.median.steps.front(),
-         .last_step = steps.median.steps.back(),
-         .mode = run.training_mode(),
-         .tensors = steps.tensors,
-         .value = usual,
-         .threshold = kLow,
-         .message = fmt::format("An optimizer step changes the weights by {:.1g} of their size: {:.0f} steps move "
-                                "them by less than {:.2g}. The learning rate is too low.",
-                                usual, taken, std::max(usual * taken, 1e-12)),
-         .causes = {"the learning rate is too low", "gradients are clipped or scaled to almost nothing"},
-         .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001"},
-         .evidence = evidence_of("relative change of the weights by a step", steps.median)},
-        // Gradients that do not arrive make small steps too.
-        /*deeper=*/3);
+  if (!(usual > 0) || !(is_small || is_stuck) || is_learned(run)) return;
+  constexpr int kBehindGradients = 3;  // gradients that do not arrive make small steps too
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = steps.median.steps.front(),
+       .last_step = steps.median.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = steps.tensors,
+       .value = usual,
+       .threshold = kLow,
+       .message = fmt::format("An optimizer step changes the weights by {:.1g} of their size: {:.0f} steps move "
+                              "them by less than {:.2g}. The learning rate is too low.",
+                              usual, taken, std::max(usual * taken, 1e-12)),
+       .causes = {"the learning rate is too low", "gradients are clipped or scaled to almost nothing"},
+       .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001"},
+       .evidence = evidence_of("relative change of the weights by a step", steps.median)},
+      are_gradients_wasted(run) ? 0 : kBehindGradients);
+}
+
+void look(const RunRecord& run, Judgement& judgement) {
+  if (run.is_boosting) return look_at_shrinkage(run, judgement);
+  const Steps steps = relative_steps(run);
+  if (steps.median.size() < 2) {
+    judgement.cannot("needs the change of weights from one optimizer step to the next (statistic update, or weights)");
+    return;
   }
+  const Excess excess = excess_of(run, steps);
+  if (look_at_decay(run, steps, excess.is_lost, judgement)) return;
+  if (excess.is_any()) return blame_high_rate(run, steps, excess, judgement);
+  if (look_at_schedule(run, judgement)) return;
+  look_at_small_steps(run, steps, judgement);
 }
 
 }  // namespace
 
 const Detector kCheckLearningRate = {.name = "LearningRateSanity",
                                      .question = "Are the steps of the optimizer of a sane size?",
-                                     .depth = 1,
+                                     .depth = 2,
                                      .look = look};
 
 }  // namespace tornasole::rules

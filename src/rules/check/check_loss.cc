@@ -20,7 +20,6 @@ namespace {
 constexpr std::size_t kLeastLosses = 20;
 constexpr std::size_t kWindows = 10;
 constexpr double kLeastFall = 0.02;
-constexpr double kMostNoise = 0.03;
 constexpr std::size_t kLeastRounds = 5;  // of boosting, whose losses have no noise
 constexpr double kLeastRoundsFall = 1e-3;
 
@@ -120,7 +119,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   }
   // A run that goes on with what has been learned before has little left to win.
   if (is_learned(run)) return;
-  if (4 * windows.noise > kMostNoise * scale) {  // nobody could tell a fall from the noise, at most a level
+  if (4 * windows.noise > kMostLossNoise * scale) {  // nobody could tell a fall from the noise, at most a level
     look_at_level(run, losses, common, judgement);
     return;
   }
@@ -146,6 +145,6 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckLossTrend = {
-    .name = "LossNotDecreasing", .question = "Does the training loss fall?", .depth = 6, .look = look_at_trend};
+    .name = "LossNotDecreasing", .question = "Does the training loss fall?", .depth = 7, .look = look_at_trend};
 
 }  // namespace tornasole::rules

@@ -148,6 +148,6 @@ void look(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckNonFinite = {
-    .name = "ExplodingTensor", .question = "Is everything finite?", .depth = 4, .is_event = true, .look = look};
+    .name = "ExplodingTensor", .question = "Is everything finite?", .depth = 5, .is_event = true, .look = look};
 
 }  // namespace tornasole::rules

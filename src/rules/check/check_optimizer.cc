@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
 
-constexpr std::size_t kPatience = 4;
+constexpr std::int64_t kPatience = 4;
 
 // Whether something flows back to a weight.
 bool has_gradient(const RunRecord& run, const std::string& parameter) {
@@ -25,37 +28,47 @@ bool has_gradient(const RunRecord& run, const std::string& parameter) {
   return false;
 }
 
-// How often a weight could have changed, and how often it did.
-struct Changes {
-  std::size_t known = 0, real = 0;
-};
-Changes changes_of(const History& weight) {
-  Changes changes;
-  for (std::size_t i = 0; i < weight.size(); ++i) {
-    const double update = weight.at(Column::kUpdate, i);
-    if (std::isnan(update)) continue;
-    ++changes.known;
-    if (update != 0) ++changes.real;
-  }
-  return changes;
+// Whether statistics say that a weight is not at one row what it is at another.
+bool differs(const History& weight, std::size_t row, std::size_t other) {
+  return std::ranges::any_of(std::array{Column::kMean, Column::kL2, Column::kStd}, [&](Column column) {
+    const double one = weight.at(column, row);
+    const double two = weight.at(column, other);
+    return std::isfinite(one) && std::isfinite(two) && one != two;
+  });
 }
 
-// Whether its statistics say that a weight is not what it was at first.
 bool has_moved(const History* weight) {
-  for (const Column column : {Column::kMean, Column::kL2, Column::kStd}) {
-    for (std::size_t i = 1; i < weight->size(); ++i) {
-      const double first = weight->at(column, 0);
-      const double now = weight->at(column, i);
-      if (std::isfinite(first) && std::isfinite(now) && first != now) return true;
-    }
+  for (std::size_t i = 1; i < weight->size(); ++i) {
+    if (differs(*weight, 0, i)) return true;
   }
   return false;
 }
 
-std::vector<const History*> trained_weights(const RunRecord& run) {
-  std::vector<const History*> weights = run.of_role(Role::kWeight);
-  std::erase_if(weights, [](const History* weight) { return !weight->role.requires_grad; });
-  return weights;
+// After how many optimizer steps a weight was looked at, and how often it had changed. Where nobody measured the change
+// by one of them, its statistics tell whether it is what it was some steps before.
+struct Changes {
+  std::int64_t known = 0, real = 0;
+};
+Changes changes_of(const RunRecord& run, const History& weight) {
+  Changes changes;
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    const auto taken = [&](std::size_t row) { return run.steps[weight.points[row]].optimizer_step; };
+    if (const double update = weight.at(Column::kUpdate, i); !std::isnan(update)) {
+      ++changes.known;
+      changes.real += update != 0 ? 1 : 0;
+    } else if (i > 0 && taken(i - 1) >= 0 && taken(i) > taken(i - 1) && std::isfinite(weight.at(Column::kL2, i))) {
+      changes.known += taken(i) - taken(i - 1);
+      changes.real += differs(weight, i, i - 1) ? 1 : 0;
+    }
+  }
+  return changes;
+}
+
+// The changes of a weight, or its size where nobody measured those.
+Evidence course_of(const RunRecord& run, const History& weight) {
+  const Series updates = run.series(weight, Column::kUpdate);
+  if (!updates.empty()) return evidence_of("change of " + weight.name, updates);
+  return evidence_of("size of " + weight.name, run.series(weight, Column::kL2));
 }
 
 // Training steps with a backward pass, and optimizer steps between the first and the last of them.
@@ -101,7 +114,7 @@ void look_for_cut(const RunRecord& run, const std::vector<const History*>& weigh
       std::ranges::any_of(weights, [&](const History* weight) { return run.optimized.contains(weight->name); });
   if (!is_optimized || !run.of_role(Role::kGradient).empty() || !run.of_role(Role::kOptimizerGradient).empty()) return;
   const std::int64_t taken = steps_taken(run, *weights.front());
-  if (run.of_role(Role::kLoss).empty() || taken < static_cast<std::int64_t>(kPatience)) return;
+  if (run.of_role(Role::kLoss).empty() || taken < kPatience) return;
   if (std::ranges::any_of(weights, has_moved)) return;
   std::vector<std::string> names;
   for (const History* weight : weights) names.push_back(weight->name);
@@ -121,13 +134,39 @@ void look_for_cut(const RunRecord& run, const std::vector<const History*>& weigh
        .advice = {"compute the loss from the model's output itself"}});
 }
 
+// Nothing of the model is to be trained, and no optimizer has any of it. What does train then is something else, such
+// as an image that a frozen model judges: its loss falls.
+bool look_for_all_frozen(const RunRecord& run, Judgement& judgement) {
+  const std::vector<const History*> all = run.of_role(Role::kWeight);
+  const Series losses = run.losses(run.training_mode());
+  const bool is_meant_to_train = run.optimizers > 0 && run.optimizers == run.optimizers_of_others;
+  if (all.empty() || !trained_weights(run).empty() || !is_meant_to_train || !is_loss_still(run)) return false;
+  std::vector<std::string> names;
+  for (const History* weight : all) names.push_back(weight->name);
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = losses.steps.front(),
+       .last_step = losses.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = 0,
+       .message =
+           fmt::format("The optimizer has nothing to train: all {} weights of the model are frozen.", all.size()),
+       .causes = {"all layers were frozen (trainable = False, requires_grad_(False)), and none set free again "
+                  "before the optimizer was made"},
+       .advice = {"set the layers free that are to learn, and compile the model anew"},
+       .evidence = evidence_of("loss", losses)});
+  return true;
+}
+
 void look_for_silence(const RunRecord& run, Judgement& judgement) {
+  if (look_for_all_frozen(run, judgement)) return;
   const std::vector<const History*> weights = trained_weights(run);
   std::size_t judged = 0;
   std::vector<std::string> names;
   const History* shown = nullptr;
   for (const History* weight : weights) {
-    const Changes changes = changes_of(*weight);
+    const Changes changes = changes_of(run, *weight);
     if (changes.real > 0) return;
     if (changes.known < kPatience) continue;
     ++judged;
@@ -144,21 +183,21 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
   if (std::ranges::none_of(names, [&](const std::string& name) { return has_gradient(run, name); })) {
     return look_for_cut(run, weights, judgement);
   }
-  const Series updates = run.series(*shown, Column::kUpdate);
   judgement.add(
       {.severity = Severity::kError,
-       .first_step = updates.steps.front(),
-       .last_step = updates.steps.back(),
+       .first_step = run.steps[shown->points.front()].global_step,
+       .last_step = run.steps[shown->points.back()].global_step,
        .mode = run.training_mode(),
        .tensors = names,
        .value = 0,
-       .message = fmt::format("No weight changed in {} optimizer steps although there are gradients.", updates.size()),
+       .message = fmt::format("No weight changed in {} optimizer steps although there are gradients.",
+                              changes_of(run, *shown).known),
        .causes = {"the optimizer was given other parameters than those of the model (made before the model was "
                   "moved, copied or wrapped)",
                   "the learning rate is 0", "optimizer.step() is skipped"},
        .advice = {"make the optimizer from model.parameters() after the model has its final form",
                   "look at scalar/learning_rate"},
-       .evidence = evidence_of("change of " + shown->name, updates)});
+       .evidence = course_of(run, *shown)});
 }
 
 // Whether the layer a weight belongs to runs, and a layer that learns runs after it. One that runs last and that
@@ -193,7 +232,7 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   bool is_any_changed = false;
   std::vector<const History*> frozen;
   for (const History* weight : trained_weights(run)) {
-    const Changes changes = changes_of(*weight);
+    const Changes changes = changes_of(run, *weight);
     if (changes.real > 0) {
       is_any_changed = true;
     } else if (changes.known >= kPatience && !is_set_apart(run, *weight)) {
@@ -215,7 +254,7 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
     if (gradients.empty()) gradients = gradient_of(run, *weight);
     is_left_out = is_left_out || (!run.optimized.empty() && !run.optimized.contains(weight->name));
   }
-  const Series updates = run.series(*frozen.front(), Column::kUpdate);
+  const History& shown = *frozen.front();
   // Without a gradient a layer may simply not be used, which is the user's business; one that runs before others that
   // learn, and that an optimizer is to train, is cut off from the loss.
   const bool is_unused = gradients == "absent" && !is_left_out && !is_cut_off;
@@ -227,18 +266,18 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   if (gradients == "absent") causes.emplace_back("the layer is not used, or its output is detached from the loss");
   if (gradients == "non-zero" && !is_left_out) causes.emplace_back("their learning rate is 0");
   judgement.add({.severity = severity,
-                 .first_step = updates.steps.front(),
-                 .last_step = updates.steps.back(),
+                 .first_step = run.steps[shown.points.front()].global_step,
+                 .last_step = run.steps[shown.points.back()].global_step,
                  .mode = run.training_mode(),
                  .tensors = names,
                  .value = static_cast<double>(frozen.size()),
                  .threshold = 0,
                  .message = fmt::format("{} never changed in {} optimizer steps while other weights did; gradient: {}.",
-                                        names_text(names, 2), updates.size(), gradients),
+                                        names_text(names, 2), changes_of(run, shown).known, gradients),
                  .causes = causes,
                  .advice = {"set requires_grad to False for what is frozen on purpose",
                             "give the optimizer all parameters that should be trained"},
-                 .evidence = evidence_of("change of " + frozen.front()->name, updates)});
+                 .evidence = course_of(run, shown)});
 }
 
 }  // namespace
@@ -249,7 +288,7 @@ const Detector kCheckSilentOptimizer = {.name = "SilentOptimizer",
                                         .look = look_for_silence};
 const Detector kCheckFrozenLayers = {.name = "FrozenLayers",
                                      .question = "Do all layers that should be trained change?",
-                                     .depth = 3,
+                                     .depth = 4,
                                      .look = look_for_frozen};
 
 }  // namespace tornasole::rules

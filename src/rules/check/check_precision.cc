@@ -50,6 +50,6 @@ void look(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckLossScale = {
-    .name = "LossScaleCollapse", .question = "Do gradients fit into half precision?", .depth = 4, .look = look};
+    .name = "LossScaleCollapse", .question = "Do gradients fit into half precision?", .depth = 5, .look = look};
 
 }  // namespace tornasole::rules

@@ -53,6 +53,6 @@ void look(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckRank = {
-    .name = "RankCollapse", .question = "Do weights use their directions?", .depth = 5, .look = look};
+    .name = "RankCollapse", .question = "Do weights use their directions?", .depth = 6, .look = look};
 
 }  // namespace tornasole::rules

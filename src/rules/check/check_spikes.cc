@@ -290,15 +290,15 @@ void look_for_swings(const RunRecord& run, Judgement& judgement) {
 
 const Detector kCheckLossSpike = {.name = "LossSpike",
                                   .question = "Does the loss jump and stay up?",
-                                  .depth = 4,
+                                  .depth = 5,
                                   .is_event = true,
                                   .look = look_for_spikes};
 const Detector kCheckGradNormSpike = {.name = "GradNormSpike",
                                       .question = "Do gradients jump and do harm?",
-                                      .depth = 3,
+                                      .depth = 4,
                                       .is_event = true,
                                       .look = look_for_gradient_spikes};
 const Detector kCheckOscillation = {
-    .name = "OscillatingLoss", .question = "Does the loss swing?", .depth = 5, .look = look_for_swings};
+    .name = "OscillatingLoss", .question = "Does the loss swing?", .depth = 6, .look = look_for_swings};
 
 }  // namespace tornasole::rules

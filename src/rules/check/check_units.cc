@@ -186,14 +186,14 @@ void look_for_constant(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckDeadRelu = {
-    .name = "DeadRelu", .question = "Do rectifiers switch on?", .depth = 2, .look = look_for_dead};
+    .name = "DeadRelu", .question = "Do rectifiers switch on?", .depth = 3, .look = look_for_dead};
 const Detector kCheckSaturation = {.name = "SaturatedActivation",
                                    .question = "Do bounded activations pass gradients?",
-                                   .depth = 2,
+                                   .depth = 3,
                                    .look = look_for_flat};
 const Detector kCheckConstantOutput = {.name = "ConstantOutput",
                                        .question = "Do predictions depend on the sample?",
-                                       .depth = 5,
+                                       .depth = 6,
                                        .look = look_for_constant};
 
 }  // namespace tornasole::rules

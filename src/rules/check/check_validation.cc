@@ -272,9 +272,9 @@ constexpr std::string_view kExplained[] = {"Overtraining"};
 }  // namespace
 
 const Detector kCheckOverfit = {
-    .name = "Overfit", .question = "Does validation follow training?", .depth = 6, .look = look_for_overfit};
+    .name = "Overfit", .question = "Does validation follow training?", .depth = 7, .look = look_for_overfit};
 const Detector kCheckOvertraining = {
-    .name = "Overtraining", .question = "Does anything improve any more?", .depth = 6, .look = look_for_overtraining};
+    .name = "Overtraining", .question = "Does anything improve any more?", .depth = 7, .look = look_for_overtraining};
 const Detector kCheckSuspiciousValidation = {.name = "SuspiciousValidation",
                                              .question = "Does validation go better than it can?",
                                              .depth = 0,

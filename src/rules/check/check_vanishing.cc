@@ -106,6 +106,6 @@ void look(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckVanishingGradient = {
-    .name = "VanishingGradient", .question = "Do gradients reach all layers?", .depth = 3, .look = look};
+    .name = "VanishingGradient", .question = "Do gradients reach all layers?", .depth = 4, .look = look};
 
 }  // namespace tornasole::rules

@@ -175,7 +175,7 @@ void look_for_outlier(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckWorkerOutlier = {
-    .name = "WorkerOutlier", .question = "Is one worker unlike the others?", .depth = 1, .look = look_for_outlier};
+    .name = "WorkerOutlier", .question = "Is one worker unlike the others?", .depth = 2, .look = look_for_outlier};
 const Detector kCheckReplicas = {
     .name = "ReplicaDivergence", .question = "Do workers hold the same weights?", .depth = 0, .look = look_at_replicas};
 const Detector kCheckShards = {

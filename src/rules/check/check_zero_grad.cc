@@ -40,6 +40,15 @@ bool has_changed(const History& weight, std::size_t row) {
                      weight.at(Column::kMean, row) != weight.at(Column::kMean, row - 1));
 }
 
+// The l2 of a parameter's gradient by the pass of a step; NaN if it is not known.
+double gradient_size(const RunRecord& run, const std::string& parameter, std::uint32_t point) {
+  const History* gradient = run.find("gradient/" + parameter);
+  if (gradient == nullptr) return NAN;
+  const auto at = std::ranges::lower_bound(gradient->points, point);
+  if (at == gradient->points.end() || *at != point) return NAN;
+  return gradient->at(Column::kL2, static_cast<std::size_t>(at - gradient->points.begin()));
+}
+
 // Stretches of passes from one change of a parameter to the next, and those of them that found no gradient cleared.
 struct Stretches {
   std::size_t known = 0, kept = 0;
@@ -50,6 +59,7 @@ void add_stretches(const RunRecord& run, const History& before, Stretches* stret
   if (weight == nullptr || (!run.optimized.empty() && !run.optimized.contains(weight->name))) return;
   std::optional<bool> is_cleared;  // in the stretch so far, if its beginning is known
   bool has_pass = false;
+  bool was_zero = false;  // the gradient of the last pass
   const StepPoint* last = nullptr;
   for (std::size_t i = 0; i < weight->size(); ++i) {
     const StepPoint& point = run.steps[weight->points[i]];
@@ -66,7 +76,15 @@ void add_stretches(const RunRecord& run, const History& before, Stretches* stret
     if (pass == before.points.end() || *pass != weight->points[i]) continue;
     const double found = before.at(Column::kMean, static_cast<std::size_t>(pass - before.points.begin()));
     has_pass = true;
-    if (is_cleared && !(std::fabs(found) > 0)) is_cleared = true;
+    if (is_cleared && !(std::fabs(found) > 0)) {
+      // Of a pass that left nothing, there was nothing to clear.
+      if (was_zero) {
+        is_cleared.reset();
+      } else {
+        is_cleared = true;
+      }
+    }
+    was_zero = gradient_size(run, before.role.parameter, weight->points[i]) == 0;
     stretches->found.steps.push_back(point.global_step);
     stretches->found.values.push_back(found);
   }

@@ -37,8 +37,8 @@ std::optional<double> even_guess(const RunRecord& run, const History& labels) {
   return std::nullopt;
 }
 
-// Of each unit over the samples, averaged over units and steps.
-std::optional<double> variance(const RunRecord& run, const History& labels) {
+// Of each unit over the samples, averaged over units: one for each training step.
+std::vector<double> variances_of(const RunRecord& run, const History& labels) {
   std::vector<double> variances;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (run.steps[labels.points[i]].step.mode != run.training_mode()) continue;
@@ -50,6 +50,11 @@ std::optional<double> variance(const RunRecord& run, const History& labels) {
     const double value = samples > 1 ? share * l2 * l2 / count : std::pow(labels.at(Column::kStd, i), 2);
     if (std::isfinite(value)) variances.push_back(value);
   }
+  return variances;
+}
+
+std::optional<double> variance(const RunRecord& run, const History& labels) {
+  std::vector<double> variances = variances_of(run, labels);
   if (variances.empty()) return std::nullopt;
   return median(std::move(variances));
 }
@@ -126,6 +131,12 @@ bool is_loss_falling(const RunRecord& run) {
   return fall > std::max(4 * windows.noise, 0.02 * std::fabs(windows.means.front()));
 }
 
+bool is_loss_still(const RunRecord& run) {
+  const WindowMeans windows = loss_windows(run, run.losses(run.training_mode()), 10, 3);
+  if (windows.means.size() < 2 || is_loss_falling(run)) return false;
+  return 4 * windows.noise <= kMostLossNoise * std::fabs(windows.means.front());
+}
+
 namespace {
 
 // The last tenth.
@@ -161,13 +172,16 @@ std::optional<double> loss_left(const RunRecord& run) {
   return last_level(losses) / losses.values.front();
 }
 
-bool was_loss_thrown(const RunRecord& run) {
-  constexpr double kFar = 10;
+double loss_peak(const RunRecord& run) {
+  constexpr std::size_t kWindow = 5;
   const Series losses = run.losses(run.training_mode());
-  if (losses.size() < 2 || !(losses.values.front() > 0)) return false;
-  const double far = kFar * losses.values.front();
-  return 5 * std::ranges::count_if(losses.values, [&](double value) { return value > far; }) >
-         static_cast<std::ptrdiff_t>(losses.size());
+  if (losses.size() < 2 * kWindow || !(losses.values.front() > 0)) return 0;
+  double highest = 0;
+  for (std::size_t i = 0; i + kWindow <= losses.size(); ++i) {
+    const auto begin = losses.values.begin() + static_cast<std::ptrdiff_t>(i);
+    highest = std::max(highest, median({begin, begin + static_cast<std::ptrdiff_t>(kWindow)}));
+  }
+  return highest / losses.values.front();
 }
 
 bool is_loss_of_a_guess(const RunRecord& run) {
@@ -191,19 +205,31 @@ double binary_doubt(const RunRecord& run) {
   return 0;
 }
 
+// The deviation of the mean of these numbers, as a share of it.
+double spread_of_mean(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double center = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - center) * (value - center);
+  const auto count = static_cast<double>(values.size());
+  return center > 0 ? std::sqrt(squares / (count - 1) / count) / center : 0;
+}
+
 // How far the loss of a guess may be off, as a share: a variance is known as well as its samples are many.
 double guess_doubt(const RunRecord& run) {
   if (is_about_two(run.loss_class())) return binary_doubt(run);
   if (!is_mean_square(run.loss_class())) return 0;
   double samples = 0;
+  double spread = 0;  // batches may be tasks of their own, which differ by more than their samples do
   for (const History* labels : run.of_role(Role::kLabels)) {
     for (std::size_t i = 0; i < labels->size(); ++i) {
       const double rows = labels->at(Column::kSamples, i);
       const double count = rows > 1 ? rows : labels->at(Column::kCount, i);
       if (std::isfinite(count)) samples += count;
     }
+    spread = std::max(spread, spread_of_mean(variances_of(run, *labels)));
   }
-  return samples > 0 ? std::min(1.0, 2 * std::sqrt(2 / samples)) : 0;
+  return samples > 0 ? std::min(1.0, 2 * std::max(std::sqrt(2 / samples), spread)) : 0;
 }
 
 }  // namespace

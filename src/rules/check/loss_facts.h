@@ -18,8 +18,13 @@ bool is_loss_falling(const RunRecord& run);
 bool has_loss_suffered(const RunRecord& run);
 // What is left of the first one at the end, as a share; nothing for those that are not above zero.
 std::optional<double> loss_left(const RunRecord& run);
-// Whether over a fifth of the run it is at more than ten times where it began.
-bool was_loss_thrown(const RunRecord& run);
+// The highest level it ever had, as a multiple of the first one; 0 for those that are not above zero. One bad batch is
+// no level.
+double loss_peak(const RunRecord& run);
+// Four deviations of a window beyond this share of the loss: nobody could tell a fall from the noise.
+inline constexpr double kMostLossNoise = 0.03;
+// Whether it does not fall, and is steady enough to tell.
+bool is_loss_still(const RunRecord& run);
 // Whether it is no better at the end than a constant answer, as far as that is known.
 bool is_loss_of_a_guess(const RunRecord& run);
 // Whether at some time it is far below that of a constant answer.

@@ -30,8 +30,7 @@ double decay_pull(const RunRecord& run) {
   if (!(run.weight_decay > 0)) return NAN;
   const Series rates = learning_rates(run);
   std::vector<double> pulls;
-  for (const History* weight : run.of_role(Role::kWeight)) {
-    if (!weight->role.requires_grad) continue;
+  for (const History* weight : trained_weights(run)) {
     const History* gradient = run.find("gradient/" + weight->name);
     for (std::size_t i = 0; i < weight->size(); ++i) {
       const std::uint32_t point = weight->points[i];
@@ -50,6 +49,12 @@ double decay_pull(const RunRecord& run) {
 }
 
 }  // namespace
+
+std::vector<const History*> trained_weights(const RunRecord& run) {
+  std::vector<const History*> weights = run.of_role(Role::kWeight);
+  std::erase_if(weights, [](const History* weight) { return !weight->role.requires_grad; });
+  return weights;
+}
 
 Series learning_rates(const RunRecord& run) {
   std::map<std::uint32_t, double> largest;

@@ -3,11 +3,14 @@
 // What the optimizer does besides following the loss. Pure; detectors share these.
 
 #include <string>
+#include <vector>
 
 #include "rules/check/run_record.h"
 
 namespace tornasole::rules {
 
+// Those of rank two or more that are to be trained.
+std::vector<const History*> trained_weights(const RunRecord& run);
 // The rate of a training step: the largest of all groups; NaN where nobody said.
 Series learning_rates(const RunRecord& run);
 // What weight decay does to weights that it pulls to zero harder than the loss pulls elsewhere, as a sentence after a

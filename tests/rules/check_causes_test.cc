@@ -1,0 +1,193 @@
+// Which of several causes check names, of records made by hand.
+
+#include <gtest/gtest.h>
+
+#include "rules/check/loss_facts.h"
+#include "rules/made_run.h"
+
+namespace tornasole::rules {
+namespace {
+
+double flat(std::size_t /*step*/) { return 2.0; }
+
+// How far from the root of things the first verdict is; -1 without one.
+int depth_of(const Detector& detector, const MadeRun& run) {
+  Judgement judgement(detector.name);
+  detector.look(run.record, judgement);
+  return judgement.verdicts().empty() ? -1 : detector.depth + judgement.deeper(0);
+}
+
+TEST(LearningRateSanity, IsToBlameWhereGradientsArriveAndNothingMoves) {
+  struct Case {
+    const char* what;
+    double last_update;  // of the layer with the large gradients
+    bool is_root;
+  };
+  const Case cases[] = {
+      {"even the layer with large gradients stands still", 1e-8, true},
+      {"that layer moves, the others get no gradients", 1e-2, false},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses(flat);
+    for (const char* name : {"a", "b"}) {
+      run.weight(name, [](std::size_t) { return 1e-9; });
+      run.gradient(name, 1e-9);
+    }
+    run.weight("last", [&](std::size_t) { return c.last_update; });
+    run.gradient("last", 1);
+    const int depth = depth_of(kCheckLearningRate, run);
+    ASSERT_GE(depth, 0) << c.what;
+    EXPECT_EQ(depth < kCheckVanishingGradient.depth, c.is_root) << c.what;
+    EXPECT_EQ(depth < kCheckFrozenLayers.depth, c.is_root) << c.what;
+  }
+  EXPECT_LT(kCheckMissingZeroGrad.depth, kCheckLearningRate.depth) << "gradients that add up make large steps";
+}
+
+TEST(LearningRateSanity, LeavesOutWhatStartsAtZero) {
+  MadeRun run(100);
+  run.losses(flat);
+  run.weight("table", [](std::size_t) { return 1e-8; });
+  // Small for long, so that each step is large beside it.
+  run.add("branch", {.role = Role::kWeight, .parameter = "branch", .rank = 2}, [](std::size_t i) {
+    return Columns{{Column::kUpdate, 1e-8}, {Column::kBefore, 1e-8 * static_cast<double>(i)}, {Column::kGap, 1}};
+  });
+  const std::vector<Verdict> verdicts = ask(kCheckLearningRate, run);
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].tensors, std::vector<std::string>{"table"});
+  EXPECT_NEAR(verdicts[0].value.value_or(0), 1e-8, 1e-12);
+}
+
+TEST(LearningRateSanity, SeesWhatALossCameBackFrom) {
+  struct Case {
+    const char* what;
+    double first_update, height;
+    std::size_t verdicts;
+    Severity severity;
+  };
+  const Case cases[] = {
+      {"a ruinous step, a loss thrown up and learned after all", 5, 3, 1, Severity::kWarning},
+      {"a ruinous step and a loss that stays where it is", 5, 1.5, 0, Severity::kWarning},
+      {"one large step and a loss thrown up: a bad batch may do that", 0.3, 9, 0, Severity::kWarning},
+      {"ordinary steps", 0.01, 9, 0, Severity::kWarning},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses([&](std::size_t i) { return i == 0 || i > 95 ? 2.0 : i < 20 ? 2.0 * c.height : 0.1; });
+    run.record.histories.back().rows.back()[static_cast<std::size_t>(Column::kMean)] = 0.1F;
+    run.weight("w", [&](std::size_t i) { return i == 0 ? c.first_update : 0.01; });
+    const std::vector<Verdict> verdicts = ask(kCheckLearningRate, run);
+    ASSERT_EQ(verdicts.size(), c.verdicts) << c.what;
+    if (!verdicts.empty()) {
+      EXPECT_EQ(verdicts[0].severity, c.severity) << c.what;
+    }
+  }
+}
+
+TEST(LossPeak, OneBadBatchIsNoLevel) {
+  MadeRun run(40);
+  run.losses([](std::size_t i) { return i == 7 ? 900.0 : 2.0; });
+  EXPECT_EQ(loss_peak(run.record), 1);
+}
+
+TEST(MissingZeroGrad, APassThatLeavesNothingLeavesNothingToClear) {
+  // A factor that multiplies one which starts at zero: its first pass has a gradient of zero, and nobody clears it.
+  for (const auto& [first_gradient, verdicts] : {std::pair(0.0, 1U), std::pair(0.5, 0U)}) {
+    MadeRun run(10);
+    run.weight("w", [](std::size_t) { return 0.1; });
+    run.add("gradient/w", {.role = Role::kGradient, .parameter = "w", .rank = 2},
+            [first = first_gradient](std::size_t i) { return Columns{{Column::kL2, i == 0 ? first : 0.5}}; });
+    run.add("scalar/gradient_before/w", {.role = Role::kGradientBefore, .parameter = "w"},
+            [](std::size_t i) { return Columns{{Column::kMean, i < 2 ? 0.0 : 0.5}}; });
+    EXPECT_EQ(ask(kCheckMissingZeroGrad, run).size(), verdicts) << first_gradient;
+  }
+}
+
+TEST(SilentOptimizer, StatisticsTellWhatNobodyMeasured) {
+  // One optimizer step in four passes, of which only some were saved.
+  const auto accumulating = [](bool is_moving) {
+    MadeRun run(12);
+    for (std::size_t i = 0; i < run.record.steps.size(); ++i) {
+      run.record.steps[i].optimizer_step = static_cast<std::int64_t>(i / 2);
+    }
+    run.add("w", {.role = Role::kWeight, .parameter = "w", .rank = 2}, [&](std::size_t i) {
+      return Columns{{Column::kL2, is_moving ? 1 + 0.01 * static_cast<double>(i / 2) : 1}, {Column::kMean, 0.5}};
+    });
+    run.gradient("w", 1);
+    return run;
+  };
+  EXPECT_EQ(ask(kCheckSilentOptimizer, accumulating(false)).size(), 1U);
+  EXPECT_TRUE(ask(kCheckSilentOptimizer, accumulating(true)).empty());
+}
+
+TEST(SilentOptimizer, NothingIsLeftToTrain) {
+  const auto frozen = [](const std::function<double(std::size_t)>& loss) {
+    MadeRun run(40);
+    run.losses(loss);
+    run.weight("w", [](std::size_t) { return 0.0; });
+    run.record.histories.back().role.requires_grad = false;
+    run.record.optimizers = run.record.optimizers_of_others = 1;
+    return run;
+  };
+  EXPECT_EQ(ask(kCheckSilentOptimizer, frozen(flat)).size(), 1U);
+  const auto falling = [](std::size_t i) { return 2.0 / (1.0 + 0.1 * static_cast<double>(i)); };
+  EXPECT_TRUE(ask(kCheckSilentOptimizer, frozen(falling)).empty()) << "an image that a frozen model judges";
+}
+
+TEST(ClassImbalance, OfBoostingIsInItsPairs) {
+  struct Case {
+    const char* what;
+    std::vector<std::int64_t> counts;
+    double weight;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"one in a thousand", {5000, 0, 4, 1}, 1, 1},
+      {"one in twenty: trees take that", {5000, 0, 100, 150}, 1, 0},
+      {"one in a thousand, and it is weighed", {5000, 0, 4, 1}, 500, 0},
+      {"one class only", {5000, 0, 0, 0}, 1, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(10);
+    run.record.is_boosting = true;
+    run.record.hyperparameters["scale_pos_weight"] = c.weight;
+    run.of_loss(Role::kLabels, "", {});
+    run.of_loss(Role::kPredictions, "", {}).class_pairs = {{9, 2, c.counts}};
+    EXPECT_EQ(ask(kCheckClassImbalance, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(InputRange, MeasuresBesideTablesAreNoTokens) {
+  for (const auto& [low, verdicts] : {std::pair(-6.5, 1U), std::pair(0.0, 0U)}) {
+    MadeRun run(5);
+    run.record.layer_classes = {"embedding", "linear"};
+    run.add("input", {.role = Role::kModelInput},
+            Columns{{Column::kMean, 900},
+                    {Column::kStd, 400},
+                    {Column::kMin, low},
+                    {Column::kMax, low + 2000},
+                    {Column::kSampleVariance, 0.5},
+                    {Column::kSamples, 32}});
+    EXPECT_EQ(ask(kCheckInputRange, run).size(), verdicts) << low;
+  }
+}
+
+TEST(Plateau, TasksThatDifferLeaveTheGuessInDoubt) {
+  // Batches of one task each: their labels scatter by little in some and by much in others.
+  const auto of_tasks = [](double least, double most) {
+    MadeRun run(100);
+    run.add("loss", {.role = Role::kLoss, .loss_class = "mse_loss"},
+            [](std::size_t i) { return Columns{{Column::kMean, i % 2 == 0 ? 1.6 : 1.5}}; });
+    History& labels = run.add("labels", {.role = Role::kLabels, .loss_class = "mse_loss"}, [&](std::size_t i) {
+      return Columns{{Column::kStd, i % 2 == 0 ? least : most}, {Column::kCount, 400}, {Column::kSamples, 1}};
+    });
+    labels.points.resize(4);
+    labels.rows.resize(4);
+    return run;
+  };
+  EXPECT_TRUE(stays_at_guess(of_tasks(1.1, 1.11).record));
+  EXPECT_FALSE(stays_at_guess(of_tasks(0.3, 1.6).record));
+}
+
+}  // namespace
+}  // namespace tornasole::rules
