@@ -97,24 +97,27 @@ class AttachedToGradient:
     is_on_module = False
 
     def __init__(self, parameter: torch.nn.Parameter, function: Callable):
-        self._parameter, self._callable = parameter, function
+        self._parameter, self._callable = weakref.ref(parameter), function
         self._key = parameter.register_hook(function).id
         self._callbacks = parameter._backward_hooks
 
     def detach(self) -> None:
-        callbacks = self._parameter._backward_hooks
+        parameter = self._parameter()
+        callbacks = None if parameter is None else parameter._backward_hooks
         if callbacks is not None:
             callbacks.pop(self._key, None)
             if not callbacks:
-                self._parameter._backward_hooks = None
+                parameter._backward_hooks = None
 
     def attach(self) -> None:
-        callbacks = self._parameter._backward_hooks
-        if callbacks is None:
+        parameter = self._parameter()
+        if parameter is None:
+            return
+        if parameter._backward_hooks is None:
             self._callbacks[self._key] = self._callable
-            self._parameter._backward_hooks = self._callbacks
+            parameter._backward_hooks = self._callbacks
         else:  # the program has its own by now
-            callbacks[self._key] = self._callable
+            parameter._backward_hooks[self._key] = self._callable
 
     def remove(self) -> None:
         """Takes it off for good."""
