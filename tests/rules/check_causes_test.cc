@@ -58,6 +58,58 @@ TEST(LearningRateSanity, LeavesOutWhatStartsAtZero) {
   EXPECT_NEAR(verdicts[0].value.value_or(0), 1e-8, 1e-12);
 }
 
+TEST(LearningRateSanity, LeavesOutWeightsThatAreMadeAnew) {
+  struct Case {
+    const char* what;
+    double change, size_after;
+    double later;  // changes
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"drawn once more, in the size they had", 1.41, 1.0, 0.003, 0},
+      {"stepped as far, and larger for it", 1.41, 1.7, 0.003, 1},
+      {"further than two draws are apart", 3, 1.0, 0.003, 1},
+      {"steps that stay large", 1.41, 1.0, 0.4, 1},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses([](std::size_t i) { return i < 10 ? 2.0 : 2.5; });
+    run.add("w", {.role = Role::kWeight, .parameter = "w", .rank = 2}, [&](std::size_t i) {
+      return Columns{{Column::kUpdate, i == 3  ? c.change
+                                       : i < 3 ? 0.003
+                                               : c.later},
+                     {Column::kBefore, i <= 3 ? 1.0 : c.size_after},
+                     {Column::kGap, 1}};
+    });
+    EXPECT_EQ(ask(kCheckLearningRate, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(VanishingGradient, LeavesOutBranchesThatBeginWithAFactorOfZero) {
+  struct Case {
+    const char* what;
+    double late;  // gradients in the second half
+    double last_loss;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"gradients come, and the loss falls", 0.1, 0.2, 0},
+      {"they never come", 1e-9, 0.2, 1},
+      {"they come, and nothing is learned", 0.1, 2.0, 1},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(40);
+    run.losses([&](std::size_t i) { return i < 20 ? 2.0 : c.last_loss; });
+    for (const char* name : {"gradient/a", "gradient/b"}) {
+      run.add(name, {.role = Role::kGradient, .parameter = "x", .rank = 2}, [&](std::size_t i) {
+        return Columns{{Column::kL2, i < 20 ? 1e-9 : c.late}, {Column::kCount, 100}, {Column::kZeros, 0}};
+      });
+    }
+    run.gradient("last", 1);
+    EXPECT_EQ(ask(kCheckVanishingGradient, run).size(), c.verdicts) << c.what;
+  }
+}
+
 TEST(LearningRateSanity, SeesWhatALossCameBackFrom) {
   struct Case {
     const char* what;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "rules/check/detector.h"
@@ -51,6 +52,27 @@ double ratio_at(const History& weight, std::size_t row) {
   return update / before / std::max(1.0, weight.at(Column::kGap, row));
 }
 
+// The row at which a weight is not stepped but made anew: as large as before and as far from it as two draws are from
+// each other, while all its steps are small. Libraries do so once they tried out a batch.
+std::optional<std::size_t> row_made_anew(const History& weight) {
+  constexpr double kNear = 1.2, kFar = 1.6;  // around the root of 2
+  constexpr double kSame = 0.05;
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    const double ratio = ratio_at(weight, i);
+    if (!(ratio > kHigh)) continue;
+    if (found || ratio < kNear || ratio > kFar) return std::nullopt;
+    found = i;
+  }
+  if (!found) return std::nullopt;
+  const double before = weight.at(Column::kBefore, *found);
+  for (std::size_t i = *found + 1; i < weight.size(); ++i) {
+    const double after = weight.at(Column::kBefore, i);
+    if (std::isfinite(after)) return std::abs(after / before - 1) < kSame ? found : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 Steps relative_steps(const RunRecord& run) {
   std::vector<const History*> weights = trained_weights(run);
   // What starts at zero is small for long, and every step large beside it: others tell what steps are like.
@@ -60,9 +82,10 @@ Steps relative_steps(const RunRecord& run) {
   Steps steps;
   for (const History* weight : weights) {
     double first = 0;
+    const std::optional<std::size_t> made_anew = row_made_anew(*weight);
     for (std::size_t i = 0; i < weight->size(); ++i) {
       const double ratio = ratio_at(*weight, i);
-      if (std::isnan(ratio)) continue;
+      if (std::isnan(ratio) || made_anew == i) continue;
       by_point[weight->points[i]].push_back(ratio);
       const double before = weight->at(Column::kBefore, i);
       if (first == 0) first = before;

@@ -1,7 +1,8 @@
 // VanishingGradient: gradients of early layers have shrunk to nothing beside those of late ones, or all have.
 //
 // Small gradients near convergence, and of layers that adaptive optimizers train all the same, are healthy: a verdict
-// needs layers whose weights hardly move, or a loss that does not fall.
+// needs layers whose weights hardly move, or a loss that does not fall. So are those of branches that begin with a
+// factor of zero, as residual networks do: they come once the factor grows.
 
 #include <fmt/format.h>
 
@@ -34,6 +35,7 @@ double size_at(const History& gradient, std::size_t row) {
 struct Layer {
   const History* gradient = nullptr;
   double size = 0;      // median over the first half of the run
+  double late = 0;      // likewise over the second
   double movement = 0;  // median relative change of the weight by one step; NaN if unknown
 };
 
@@ -55,9 +57,12 @@ std::vector<Layer> layers_of(const RunRecord& run) {
     const bool is_flat =
         gradient->role.rank >= 0 ? gradient->role.rank < 2 : gradient->shape && gradient->shape->rank() < 2;
     if (is_flat || gradient->size() < kLeastPoints) continue;
-    std::vector<double> sizes;
-    for (std::size_t i = 0; i < (gradient->size() + 1) / 2; ++i) sizes.push_back(size_at(*gradient, i));
-    layers.push_back({gradient, median(std::move(sizes)), movement_of(run, gradient->role.parameter)});
+    std::vector<double> early, late;
+    for (std::size_t i = 0; i < gradient->size(); ++i) {
+      (i < (gradient->size() + 1) / 2 ? early : late).push_back(size_at(*gradient, i));
+    }
+    layers.push_back(
+        {gradient, median(std::move(early)), median(std::move(late)), movement_of(run, gradient->role.parameter)});
   }
   return layers;
 }
@@ -73,10 +78,13 @@ void look(const RunRecord& run, Judgement& judgement) {
   const bool is_falling = is_loss_falling(run);
   std::vector<const Layer*> vanished;
   for (const Layer& layer : layers) {
-    const bool is_small = layer.size < kNothing || (layers.size() > 2 && layer.size < kRatio * largest);
+    const auto is_small = [&](double size) {
+      return size < kNothing || (layers.size() > 2 && size < kRatio * largest);
+    };
     // What moves as others do is being trained, whatever the size of its gradient.
     const bool is_still = !(layer.movement > 1e-5);
-    if (is_small && is_still) vanished.push_back(&layer);
+    const bool has_come = is_falling && !is_small(layer.late);
+    if (is_small(layer.size) && is_still && !has_come) vanished.push_back(&layer);
   }
   if (vanished.empty()) return;
   if (is_falling && vanished.size() * 2 < layers.size()) return;  // the rest learns without them: FrozenLayers tells
