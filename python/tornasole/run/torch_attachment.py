@@ -62,7 +62,10 @@ _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() i
 
 
 class _Inside(threading.local):
-    depth = 0  # in calls of losses and loss functions, of this thread
+    """The calls that this thread is in."""
+
+    depth = 0  # in those of losses and loss functions
+    backward_of: Any = None  # the value whose backward() runs
 
 
 class Attachment:
@@ -281,12 +284,19 @@ class Attachment:
         self._record(name, value)
 
     def enter_backward(self, arguments: tuple) -> bool:
-        """A backward pass starts from the first argument."""
+        """A backward pass starts from the first argument. Subclasses of tensors call themselves once more."""
+        inside = self._inside
+        if inside.backward_of is arguments[0]:
+            return False
+        inside.backward_of = arguments[0]
         try:
             self._before_backward(arguments[0])
         except Exception as error:
             self._give_up(error)
-        return False
+        return True
+
+    def leave_backward(self, _) -> None:
+        self._inside.backward_of = None
 
     def _before_backward(self, value: torch.Tensor) -> None:
         self._passes += 1
@@ -396,7 +406,7 @@ def attach() -> Attachment:
         return result
 
     torch.optim.Optimizer.add_param_group = add_and_tell
-    torch.Tensor.backward = stand_in(torch.Tensor.backward, attachment.enter_backward, lambda _: None)
+    torch.Tensor.backward = stand_in(torch.Tensor.backward, attachment.enter_backward, attachment.leave_backward)
     atexit.register(_tell_what_is_missing, attachment)
     attachment.search()
     return attachment

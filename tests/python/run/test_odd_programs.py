@@ -251,6 +251,25 @@ def test_what_a_program_is_warned_of_is_the_same(text, run_program, tmp_path):
     assert "Net_fc1.weight" in TrialDump(tmp_path / "out").names
 
 
+def test_a_loss_of_a_subclass_of_tensors_is_known_once(run_program, tmp_path):
+    text = (
+        NET
+        + """
+class Named(torch.Tensor):
+    pass
+criterion = nn.CrossEntropyLoss()
+for _ in range(6):
+    optimizer.zero_grad()
+    criterion(net(inputs).as_subclass(Named), labels).backward()
+    optimizer.step()
+"""
+    )
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    names = TrialDump(tmp_path / "out").names
+    assert "CrossEntropyLoss_output_0" in names and "backward_loss_output_0" not in names
+
+
 def test_what_a_function_keeps_of_its_names_is_the_same(run_program):
     """``locals()`` is one dict for each call of a function, which a look at its frame would bring up to date."""
     text = (
