@@ -235,6 +235,28 @@ TEST(SaturatedActivation, LooksAtHiddenLayers) {
   }
 }
 
+TEST(SaturatedActivation, IsNoHarmWhereMostIsLearnedAfterIt) {
+  struct Case {
+    const char* what;
+    std::size_t onset;
+    double last_loss;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"units become sure of themselves while the loss falls", 40, 0.01, 0},
+      {"they become flat, and little is learned from there on", 40, 0.6, 1},
+      {"flat from the start: a loss that falls from a wild height says nothing", 0, 0.01, 1},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses([&](std::size_t i) { return i < 60 ? 1.0 : c.last_loss; });
+    run.add("tanh_output_0", {.role = Role::kLayerOutput, .layer_class = "tanh", .order = 1},
+            [&](std::size_t i) { return Columns{{Column::kSaturated, i < c.onset ? 0.3 : 0.96}}; });
+    run.add("last_output_0", {.role = Role::kLayerOutput, .layer_class = "linear", .order = 5}, Columns{});
+    EXPECT_EQ(ask(kCheckSaturation, run).size(), c.verdicts) << c.what;
+  }
+}
+
 TEST(ConstantOutput, NeedsMoreThanOneSample) {
   for (const auto& [variance, samples, verdicts] :
        {std::tuple(1e-9, 32.0, 1U), std::tuple(0.3, 32.0, 0U), std::tuple(0.0, 1.0, 0U)}) {

@@ -107,6 +107,18 @@ void look_for_dead(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("share of active units of " + worst.name, active)});
 }
 
+// Whether most of the loss went after this step: what happened there does not keep the model from learning.
+bool is_learning_after(const RunRecord& run, std::int64_t step) {
+  constexpr double kLittle = 0.1;
+  constexpr std::size_t kWindow = 5;
+  const Series losses = run.losses(run.training_mode());
+  const auto onset = static_cast<std::size_t>(std::ranges::lower_bound(losses.steps, step) - losses.steps.begin());
+  if (onset < kWindow || onset + kWindow > losses.size()) return false;
+  const std::span<const double> values = losses.values;
+  const auto middle = [](std::span<const double> part) { return median({part.begin(), part.end()}); };
+  return middle(values.last(kWindow)) < kLittle * middle(values.subspan(onset - kWindow, kWindow));
+}
+
 void look_for_flat(const RunRecord& run, Judgement& judgement) {
   bool has_any = false;
   std::int64_t last_order = -1;
@@ -131,9 +143,11 @@ void look_for_flat(const RunRecord& run, Judgement& judgement) {
   const History& worst = *flat.front().second;
   const Series shares = run.series(worst, Column::kSaturated);
   const auto onset = std::ranges::find_if(shares.values, [](double share) { return share > kFlat; });
+  const std::int64_t since = shares.steps[static_cast<std::size_t>(onset - shares.values.begin())];
+  if (is_learning_after(run, since)) return;
   judgement.add(
       {.severity = Severity::kWarning,
-       .first_step = shares.steps[static_cast<std::size_t>(onset - shares.values.begin())],
+       .first_step = since,
        .last_step = shares.steps.back(),
        .mode = run.training_mode(),
        .tensors = names,
