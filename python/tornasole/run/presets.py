@@ -20,6 +20,12 @@ _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["
 _BUDGETED = ("weights", "biases", "gradients", "optimizer_gradients", "activations")
 # So that rules need no whole tensors.
 _DERIVED = ("counts", "unit_activity", "across_samples", "update", "cosine_previous", "quantiles", "classes")
+# Of these nobody asks: of gradients how they turn, of weights how far they go, quantiles of what the model is given.
+_UNASKED = (
+    r"^derived/(update|unit_activity|across_samples|quantiles)/(optimizer_)?gradient/",
+    r"^derived/(cosine_previous|unit_activity)/(?!(optimizer_)?gradient/)(?!.*_(input|output)_\d+$)",
+    r"^derived/quantiles/(?!.*_input_\d+$)",
+)
 # Predictions and labels, as losses are given them.
 _LOSS_INPUTS = r"([Ll]oss|cross_entropy|with_logits|kl_div)_input_[01]$"
 _NON_FINITE = "non_finite"
@@ -72,6 +78,8 @@ class StandardPreset:
         activations.exclude(r"([Ll]oss|cross_entropy|nll|kl_div)[^.]*_output_\d+$")
         for name in _BUDGETED:
             hook.get_collection(name).reduction_config = statistics
+        for pattern in _UNASKED:
+            hook.get_collection("derived").exclude(pattern)
         self._schedule()
         watched = hook.get_collection(_NON_FINITE)
         watched.add_tensor_name(_NON_FINITE)  # nothing is called so: it is empty until the event

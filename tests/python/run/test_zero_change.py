@@ -68,7 +68,15 @@ def test_the_standard_preset_keeps_statistics_at_the_start(run_program, tmp_path
         assert set(entry["reductions"]) >= {"mean", "l2"}, name
         assert not entry["value_announced"], f"{name} is kept as statistics only"
     assert "Net.relu()_0_output_0" in trial.names
-    assert any(name.startswith("derived/counts/") for name in trial.names)
+    derived = {tuple(name.split("/", 2)[1:]) for name in trial.names if name.startswith("derived/")}
+    of_weights, of_gradients = (
+        {statistic for statistic, tensor in derived if tensor == known}
+        for known in ("Net_fc1.weight", "gradient/Net_fc1.weight")
+    )
+    # What rules ask for, and no more.
+    assert of_weights == {"counts", "update", "across_samples"} and of_gradients == {"counts", "cosine_previous"}
+    assert {"unit_activity", "across_samples"} <= {one for one, tensor in derived if tensor == "fc1_output_0"}
+    assert ("quantiles", "Net_input_0") in derived
     assert "scalar/learning_rate/0" in trial.names
 
 
