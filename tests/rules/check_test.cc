@@ -318,6 +318,26 @@ TEST(LossTrend, OfAProgramThatCollectsItsDataIsNotAskedFor) {
   }
 }
 
+TEST(LossTrend, IsNotAskedForWhereOnlyStepsLookedAtCloselyShowThePlay) {
+  for (const auto& [is_loss_of_each, verdicts] : {std::pair(false, 0U), std::pair(true, 1U)}) {
+    MadeRun run(400);  // every step that is saved has a loss but the forty that are looked at
+    for (std::size_t i = 0; i < 400; ++i) {
+      run.record.steps[i].global_step = static_cast<std::int64_t>(i) * 10;
+      run.record.steps[i].optimizer_step = static_cast<std::int64_t>(i);
+    }
+    run.losses([](std::size_t i) { return 1 + static_cast<double>(i) / 20; });
+    History& loss = run.record.histories.back();
+    if (!is_loss_of_each) {
+      loss.points.erase(loss.points.begin(), loss.points.begin() + 40);
+      loss.rows.erase(loss.rows.begin(), loss.rows.begin() + 40);
+    }
+    History& output = run.add("layer_output_0", {.role = Role::kLayerOutput}, Columns{{Column::kMean, 1}});
+    output.points.resize(40);
+    output.rows.resize(40);
+    EXPECT_EQ(ask(kCheckLossTrend, run).size(), verdicts) << is_loss_of_each;
+  }
+}
+
 TEST(Overfit, ValidationRisesWhileTrainingFalls) {
   for (const auto& [slope, is_overfit] : {std::pair(0.1, true), std::pair(0.012, true), std::pair(0.001, false),
                                           std::pair(-0.01, false), std::pair(0.0, false)}) {

@@ -265,11 +265,19 @@ bool collects_its_data(const RunRecord& run) {
   constexpr std::int64_t kMostPasses = 3;  // for each that trains
   std::set<std::uint32_t> with_loss;       // in evaluations, too: those are no play
   for (const History* loss : run.of_role(Role::kLoss)) with_loss.insert(loss->points.begin(), loss->points.end());
-  if (std::ssize(run.steps) <= kMostPasses * std::ssize(with_loss)) return false;
-  // Losses may be saved more rarely than others: counted optimizer steps tell it better.
+  const bool has_others = std::ssize(run.steps) > kMostPasses * std::ssize(with_loss);
   std::int64_t taken = -1;
   for (const StepPoint& point : run.steps) taken = std::max(taken, point.optimizer_step);
-  return taken < 0 || run.steps.back().global_step + 1 > kMostPasses * taken;
+  if (taken < 0) return has_others;
+  // Losses may be saved more rarely than others: counted optimizer steps tell it better.
+  if (run.steps.back().global_step + 1 <= kMostPasses * taken) return false;
+  // Of most calls nothing may be saved: those that were looked at closely tell what the others are like.
+  std::set<std::uint32_t> looked_at;
+  for (const History* output : run.of_role(Role::kLayerOutput)) {
+    looked_at.insert(output->points.begin(), output->points.end());
+  }
+  const auto trained = std::ranges::count_if(looked_at, [&](std::uint32_t point) { return with_loss.contains(point); });
+  return has_others || std::ssize(looked_at) > kMostPasses * trained;
 }
 
 std::optional<double> trivial_loss(const RunRecord& run) {
