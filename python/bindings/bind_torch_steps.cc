@@ -136,8 +136,9 @@ class CalmStep {
   CalmStep(const CalmStep&) = delete;
   CalmStep& operator=(const CalmStep&) = delete;
 
-  // From now on a step like the one that is open is calm: while it wants the same, and nothing was changed.
-  // `train_mode`: steps have it while the module is in training; None if the mode is the hook's. `rates` if wanted.
+  // From now on a step like the one that is open is calm: while it wants the same (0: nothing), and nothing was
+  // changed. `train_mode`: steps have it while the module is in training; None if the mode is the hook's. `rates` if
+  // wanted.
   void arm(std::int64_t due_set, std::int64_t seen_edits, std::optional<int> train_mode, nb::object rates) {
     due_set_ = due_set;
     changes_ = state_->changes;
@@ -158,6 +159,7 @@ class CalmStep {
     state_->untold_steps -= train_mode_ ? 1 : 0;
     const bool has_gradients = is_grad_enabled();
     const std::int64_t due_set = begin_step(train_mode_, is_training, has_gradients);
+    if (due_set == 0 && due_set_ == 0) return kNothingToDo;
     if (due_set != due_set_ || state_->usual != this || !is_training || !has_gradients) return due_set;
     state_->is_pass_new = true;
     if (!rates_.is_none() && !nb::inst_ptr<RateTap>(rates_)->save()) return due_set;

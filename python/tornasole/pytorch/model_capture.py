@@ -334,15 +334,17 @@ class ModelCapture:
     def _begun(self, module, due_set: int) -> None:
         """A step has begun, and this is due: nothing, what was due before, or something else."""
         hook = self._hook
-        if self._calm.is_armed() and due_set == self._calm.due_set:
+        if due_set == 0:
+            if self._hanging is not None:
+                self._detach()
+                hook._nothing_is_due()
+            self._arm(due_set)
+        elif self._calm.is_armed() and due_set == self._calm.due_set:
             hook._step_is_calm(self._last_module)
             self._set_usual(module)
             self._arm(due_set)  # what optimizers know may be told in another way from now on
-        elif due_set > 0:
+        else:
             self._begin_due_step(module, due_set)
-        elif self._hanging is not None:
-            self._detach()
-            hook._nothing_is_due()
 
     def _begin_due_step(self, module, due_set: int) -> None:
         taps = self._taps.get(due_set)
@@ -383,7 +385,7 @@ class ModelCapture:
     def _arm(self, due_set: int) -> None:
         hook = self._hook
         mode = _TRAIN if hook._mode_follows_training else None
-        self._calm.arm(due_set, hook._seen_edits, mode, hook._optimizers.rate_tap())
+        self._calm.arm(due_set, hook._seen_edits, mode, hook._optimizers.rate_tap() if due_set > 0 else None)
 
     def _is_calm(self, taps: _Taps) -> bool:
         """Whether the next step like this one needs nothing of Python: nothing of the model is saved or followed."""
