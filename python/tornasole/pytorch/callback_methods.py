@@ -24,7 +24,8 @@ from typing import Any, Callable, FrozenSet, List
 import torch
 
 from tornasole import _engine
-from tornasole.pytorch.model_capture import GRADIENT_PREFIX, Callback, ModelCapture
+from tornasole.pytorch.attached_callbacks import Callback
+from tornasole.pytorch.model_capture import GRADIENT_PREFIX, ModelCapture
 
 _METHODS = ("forward_pre_hook", "forward_hook", "fhook", "backward_hook")
 

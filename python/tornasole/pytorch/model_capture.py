@@ -13,7 +13,6 @@ more goes at once, as it would without them. Where parts of it live on, as those
 the taps on them go with the root: no step begins any more that could end the last one. Gradients of that may still come.
 """
 
-import contextlib
 import weakref
 from typing import Callable, Dict, Iterable, List, Optional, Tuple, Union
 
@@ -23,6 +22,7 @@ from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.guard import guard
 from tornasole.modes import ModeKeys
+from tornasole.pytorch.attached_callbacks import Attached, AttachedToGradient, Callback, is_compiling
 from tornasole.pytorch.functional_taps import FunctionalTaps
 from tornasole.pytorch.host_tensors import is_distributed, is_unmade, local_part
 from tornasole.pytorch.kept_gradients import KeptGradientTap, watched
@@ -33,95 +33,6 @@ GRADIENT_PREFIX = "gradient/"
 _TRAIN = ModeKeys.TRAIN.value
 _NOTHING_TO_DO, _NOT_CALM = -1, -2  # what CalmStep says
 _MAX_SETS = 32  # of taps; a schedule that changes at each step must not pile them up
-
-
-def _is_compiling() -> bool:
-    return False
-
-
-if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
-    _is_compiling = torch.compiler.is_compiling
-
-
-class Callback:
-    """A callable that hangs on a module. Copies and pickles of the module get one that does nothing in its place."""
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Callable):
-        self._function = function
-
-    def __call__(self, *arguments):
-        if _is_compiling():
-            return None
-        return self._function(*arguments)
-
-    def __reduce__(self):
-        return getattr, (contextlib.nullcontext(), "__exit__")
-
-
-class Attached:
-    """A callable in a dict of callbacks, that can be taken out and put back at the price of one look-up."""
-
-    __slots__ = ("_handle", "_callbacks", "_key", "_callable", "is_on_module")
-
-    def __init__(self, handle, callbacks: Dict, function: Callable, is_on_module: bool = False):
-        self._handle, self._callbacks, self._key, self._callable = handle, callbacks, handle.id, function
-        self.is_on_module = is_on_module
-
-    @classmethod
-    def to_module(cls, module: torch.nn.Module, function: Callable, even_on_error: bool = False) -> "Attached":
-        """Called after the module's forward pass, from now on; ``even_on_error``: also when that raised."""
-        handle = after_forward(module, function, even_on_error)
-        return cls(handle, module._forward_hooks, function, is_on_module=True)
-
-    def detach(self) -> None:
-        self._callbacks.pop(self._key, None)
-
-    def attach(self) -> None:
-        self._callbacks[self._key] = self._callable
-
-    def remove(self) -> None:
-        """Takes it out for good."""
-        self._handle.remove()
-
-
-class AttachedToGradient:
-    """A callable that gets each gradient of a parameter; it can be taken off and put back.
-
-    PyTorch asks for the interpreter's lock in every backward pass for a parameter that has a dict of callbacks, even an
-    empty one: a parameter is left without.
-    """
-
-    __slots__ = ("_parameter", "_callbacks", "_key", "_callable")
-    is_on_module = False
-
-    def __init__(self, parameter: torch.nn.Parameter, function: Callable):
-        self._parameter, self._callable = weakref.ref(parameter), function
-        self._key = parameter.register_hook(function).id
-        self._callbacks = parameter._backward_hooks
-
-    def detach(self) -> None:
-        parameter = self._parameter()
-        callbacks = None if parameter is None else parameter._backward_hooks
-        if callbacks is not None:
-            callbacks.pop(self._key, None)
-            if not callbacks:
-                parameter._backward_hooks = None
-
-    def attach(self) -> None:
-        parameter = self._parameter()
-        if parameter is None:
-            return
-        if parameter._backward_hooks is None:
-            self._callbacks[self._key] = self._callable
-            parameter._backward_hooks = self._callbacks
-        else:  # the program has its own by now
-            parameter._backward_hooks[self._key] = self._callable
-
-    def remove(self) -> None:
-        """Takes it off for good."""
-        self.detach()
 
 
 class _Taps:
@@ -254,7 +165,7 @@ class ModelCapture:
 
         def begin_and_run(*arguments, **keywords):
             root = self._root()
-            if root is not None and not _is_compiling():
+            if root is not None and not is_compiling():
                 self.before_forward(root, arguments)
             return run(*arguments, **keywords)
 

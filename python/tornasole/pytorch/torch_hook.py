@@ -26,10 +26,11 @@ from tornasole.core.hook import BaseHook
 from tornasole.core.older_names import make_tornasole_hook
 from tornasole.exceptions import SMDebugError
 from tornasole.modes import ModeKeys
+from tornasole.pytorch.attached_callbacks import Attached
 from tornasole.pytorch.callback_methods import CallbackMethods, ReplacedCallbacks
 from tornasole.pytorch.host_copies import HostCopies
 from tornasole.pytorch.host_tensors import is_in_transform
-from tornasole.pytorch.model_capture import Attached, ModelCapture
+from tornasole.pytorch.model_capture import ModelCapture
 from tornasole.pytorch.model_description import describe
 from tornasole.pytorch.model_graph import graph_def_of
 from tornasole.pytorch.module_names import ModuleNames
