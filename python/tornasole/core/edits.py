@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from tornasole import _engine
 
 # Whoever changes what a hook goes by, or hands it out to somebody who may, calls ``note()``; hooks compare ``count``.

@@ -8,11 +8,8 @@
 import functools
 from typing import Any, Callable
 
-import torch
-
+from tornasole.pytorch.attached_callbacks import is_compiling
 from tornasole.pytorch.uncounted_frames import uncounted
-
-is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 
 
 def stand_in(function: Callable, enter: Callable[[tuple], bool], leave: Callable[[Any], None]) -> Callable:

@@ -30,7 +30,7 @@ from tornasole.pytorch.calling_frames import owner_of
 from tornasole.pytorch.host_tensors import is_in_transform
 from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.program_stderr import tell
-from tornasole.run.stand_ins import is_compiling, stand_in
+from tornasole.run.stand_ins import stand_in
 
 # Functions of torch.nn.functional whose value is a loss.
 LOSS_FUNCTIONS = (
@@ -184,6 +184,8 @@ class Attachment:
         if hook.has_registered_module:
             return
         hook._mode_follows_training = hook._is_automatic
+        if hook._watcher is None:
+            hook._state.untold_steps = sys.maxsize  # there is nobody to be told
         hook.register_module(root, _entry=called)
 
     # ---- models that are gone while their training goes on
