@@ -37,7 +37,7 @@ class Stage:
     def __init__(self, name, logs=LOGS):
         self.name = name
         self.passed = 0
-        self.failed = []
+        self.failed = {}  # what failed -> what it said, where that is known
         self.skipped = []
         self.left_out = {}  # (environment, reason) -> tests it does without, which ran elsewhere
         self.unsteady = {}  # what passed at the second try -> the text of its first failure
@@ -67,11 +67,11 @@ class Stage:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
 
-    def count(self, what, succeeded):
+    def count(self, what, succeeded, text=""):
         if succeeded:
             self.passed += 1
         else:
-            self.failed.append(what)
+            self.failed[what] = text
 
     def check(self, what, *command, env=None):
         """Runs a command that is one test, and whose answer depends on the files alone."""
@@ -108,7 +108,7 @@ class Stage:
     def needed(self, what, *command):
         if self.prepare(what, *command):
             return True
-        self.failed.append(what)
+        self.failed[what] = ""
         return False
 
     def left_out_count(self):
@@ -139,7 +139,7 @@ class Stage:
             if outcome and outcome.verdict == "skipped" and name not in broken:
                 self.note_skipped(name, outcome.text, ran_elsewhere)
             elif outcome:
-                self.count(name, outcome.verdict == "passed")
+                self.count(name, outcome.verdict == "passed", outcome.text)
             if name in broken and (not outcome or outcome.verdict == "passed"):
                 self.unsteady[name] = first[name].text
         return {name for name, outcome in {**first, **second}.items() if outcome.verdict != "skipped"}

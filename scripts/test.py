@@ -101,7 +101,7 @@ def stage_layering(stage):
     for name, verdict in verdicts:
         stage.count(f"layering: {name}", verdict == "ok")
     if not verdicts:
-        stage.failed.append("layering: no test ran")
+        stage.failed["layering: no test ran"] = ""
 
 
 def stage_release(stage):
@@ -133,7 +133,7 @@ def stage_tsan(stage):
     # A test is named as its program, so only these are built.
     programs = sorted(name for name, labels in tests_of(build_dir("tsan")).items() if "threads" in labels)
     if not programs:
-        stage.failed.append("tsan: no test has the label threads")
+        stage.failed["tsan: no test has the label threads"] = ""
     elif stage.build("tsan", *programs):
         ctest(stage, "tsan", only="threads", without=("long",))
 
@@ -142,7 +142,7 @@ def stage_python(stage):
     # Peers that some of the tests call.
     for environment in ("smdebug", "bench", "xgboost-old"):
         if not make_environment(stage, environment):
-            stage.failed.append(f"the environment {environment} cannot be made")
+            stage.failed[f"the environment {environment} cannot be made"] = ""
     ran = set()  # in an environment before; the main one leaves nothing out
     for environment, folders in PYTHON_SUITES.items():
         if not make_environment(stage, environment):
@@ -217,10 +217,10 @@ def run_stage(name, function):
     try:
         function(stage)
     except (OSError, subprocess.CalledProcessError, ValueError) as error:
-        stage.failed.append(f"{name}: {error}")
+        stage.failed[f"{name}: {error}"] = ""
     stage.log.close()
     if os.environ.get("CI") == "true" and stage.skipped:
-        stage.failed += [f"{what}: skipped, and CI=true forbids it" for what in stage.skipped]
+        stage.failed |= {f"{what}: skipped, and CI=true forbids it": "" for what in stage.skipped}
         stage.skipped = []
     if stage.failed:
         lines = stage.log_path.read_text(errors="replace").splitlines()
@@ -258,15 +258,17 @@ def main():
         counts = f"{stage.passed:6d}  {len(stage.failed):6d}  {len(stage.skipped):7d}"
         print(f"{stage.name:14s} {seconds:7.0f}  {counts}")
     for stage, _ in results:
-        for what in stage.failed:
-            print(f"failed:  {stage.name}: {what}")
-        for what in stage.skipped:
-            print(f"skipped: {stage.name}: {what}")
         for (environment, reason), names in sorted(stage.left_out.items()):
             print(f"left out: {stage.name}: {environment}: {reason}: {', '.join(sorted(names))}")
     for stage, _ in results:
         for what, text in stage.unsteady.items():
             print(f"unsteady: {stage.name}: {what}", *first_failure(text), sep="\n    ")
+    # What must be looked at stands last: of a long output people are shown the end.
+    for stage, _ in results:
+        for what in stage.skipped:
+            print(f"skipped: {stage.name}: {what}")
+        for what, text in stage.failed.items():
+            print(f"failed:  {stage.name}: {what}", *first_failure(text), sep="\n    ")
     passed = sum(stage.passed for stage, _ in results)
     failed = sum(len(stage.failed) for stage, _ in results)
     skipped = sum(len(stage.skipped) for stage, _ in results)

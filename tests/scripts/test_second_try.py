@@ -107,6 +107,7 @@ def test_pytest_tries_exactly_what_failed_once_more(stage, tmp_path):
     once = {"steady": 1, "many 5": 1, "skipped": 1}
     assert runs == {**once, "many 8": 2, "many 2": 2, "once": 2, "always": 2, "fixture": 2}
     assert [what.rsplit(".", 1)[1] for what in stage.failed] == ["test_always"]
+    assert "fails whenever it runs" in "".join(stage.failed.values())
     assert stage.passed == 6
     assert len(stage.skipped) == 1 and "it is not for here" in stage.skipped[0]
     unsteady = {name.rsplit("test_made.", 1)[1]: text for name, text in stage.unsteady.items()}
@@ -174,7 +175,7 @@ def test_a_fuzz_target_begins_again_with_what_broke_it(stage, tmp_path):
     stage_tests.run_fuzz(stage, tmp_path, 1, env={"TMPDIR": str(tmp_path)})
     runs = {path.stem: len(path.read_text().split()) for path in tmp_path.glob("*.runs")}
     assert runs == {name: case[3] for name, case in FUZZ_CASES.items()}
-    assert stage.failed == [name for name, case in FUZZ_CASES.items() if not case[1]]
+    assert list(stage.failed) == [name for name, case in FUZZ_CASES.items() if not case[1]]
     assert stage.passed == sum(case[1] for case in FUZZ_CASES.values())
     assert list(stage.unsteady) == [name for name, case in FUZZ_CASES.items() if case[2]]
 

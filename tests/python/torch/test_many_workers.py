@@ -21,7 +21,7 @@ from s3_servers import fake_s3  # noqa: E402
 WORKERS, KILLED, KILLED_AT, STEPS = 8, 5, 6, 12
 # Worker 2 reads the data of worker 1; what worker 3 reads is wrong.
 PROGRAM = """
-import os, signal, sys, time, torch
+import os, signal, sys, time, traceback, torch
 import torch.distributed as distributed
 from torch import nn
 import tornasole.pytorch as smd
@@ -71,6 +71,8 @@ for rank in range(workers):
         try:
             train(rank)
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(status)
