@@ -116,6 +116,60 @@ class RateTap {
   std::vector<std::string> rates_;                             // names
 };
 
+// Called after each step of each optimizer of the process: counts those of ours.
+class StepCounter {
+ public:
+  // `ask(optimizer)` whether one that was never seen is ours; it makes it known.
+  StepCounter(nb::object state, nb::object ask)
+      : owner_(std::move(state)), state_(nb::inst_ptr<StepState>(owner_)), ask_(std::move(ask)) {}
+
+  void call(nb::handle optimizer) {
+    const Seen* seen = find(optimizer);
+    if (seen == nullptr) {
+      if (nb::cast<bool>(ask_(optimizer))) ++state_->optimizer_steps;
+    } else if (seen->is_ours) {
+      ++state_->optimizer_steps;
+    }
+  }
+  void add(nb::handle optimizer, bool is_ours) {
+    std::erase_if(seen_, [&](const Seen& one) { return one.is(optimizer) || one.is(nb::none()); });
+    seen_.push_back({checked(PyWeakref_NewRef(optimizer.ptr(), nullptr)), is_ours});
+  }
+  std::optional<bool> is_ours(nb::handle optimizer) const {
+    const Seen* seen = find(optimizer);
+    return seen == nullptr ? std::nullopt : std::optional(seen->is_ours);
+  }
+  // Those that were seen and are no longer or not yet ours are asked about again.
+  void forget_others() {
+    std::erase_if(seen_, [](const Seen& one) { return !one.is_ours; });
+  }
+  nb::list all(bool ours) const {
+    nb::list found;
+    for (const Seen& one : seen_) {
+      const nb::object optimizer = one.get();
+      if (one.is_ours == ours && !optimizer.is_none()) found.append(optimizer);
+    }
+    return found;
+  }
+
+ private:
+  struct Seen {
+    nb::object known;  // a weak reference
+    bool is_ours = false;
+    nb::object get() const { return checked(PyObject_CallNoArgs(known.ptr())); }
+    bool is(nb::handle optimizer) const { return get().is(optimizer); }
+  };
+  const Seen* find(nb::handle optimizer) const {
+    const auto found = std::ranges::find_if(seen_, [&](const Seen& one) { return one.is(optimizer); });
+    return found == seen_.end() ? nullptr : &*found;
+  }
+
+  nb::object owner_;
+  StepState* state_;
+  nb::object ask_;
+  std::vector<Seen> seen_;
+};
+
 // Begins the step of a forward pass: by itself, while steps are like the one before.
 class CalmStep {
  public:
@@ -277,6 +331,12 @@ class KnownLosses {
 PyObject* call_pass_end(PyObject* self, PyObject*, PyObject*) {
   return answer([&] { nb::inst_ptr<PassEnd>(self)->call(); });
 }
+PyObject* call_step_counter(PyObject* self, PyObject* arguments, PyObject*) {
+  return answer([&] {
+    if (PyTuple_GET_SIZE(arguments) > 0) nb::inst_ptr<StepCounter>(self)->call(PyTuple_GET_ITEM(arguments, 0));
+  });
+}
+PyType_Slot counter_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_step_counter)}, {0, nullptr}};
 PyType_Slot end_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_pass_end)}, {0, nullptr}};
 
 }  // namespace
@@ -302,6 +362,13 @@ void bind_torch_steps(nb::module_& module) {
       .def(nb::init<nb::object>(), nb::arg("hook"))
       .def("add", &RateTap::add, nb::arg("optimizer"), nb::arg("size"))
       .def("save", &RateTap::save, "False if there is more to look at.");
+  nb::class_<StepCounter>(module, "StepCounter", nb::type_slots(counter_slots),
+                          "Called after each step of each optimizer: counts those of ours.")
+      .def(nb::init<nb::object, nb::object>(), nb::arg("state"), nb::arg("ask"))
+      .def("add", &StepCounter::add, nb::arg("optimizer"), nb::arg("is_ours"))
+      .def("is_ours", &StepCounter::is_ours, nb::arg("optimizer"), "None for one that was never seen.")
+      .def("forget_others", &StepCounter::forget_others, "Those that are not ours are asked about again.")
+      .def("all", &StepCounter::all, nb::arg("ours"), "Those that are alive, in the order in which they were seen.");
   nb::class_<CalmStep>(module, "CalmStep", "Begins steps; alone, while they are like the one before.")
       .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), nb::arg("hook"), nb::arg("pass_end"),
            nb::arg("state"), nb::arg("edits"))

@@ -385,7 +385,8 @@ class HookState {
   std::int64_t global_step_ = -1;
   std::array<std::int64_t, 4> mode_steps_ = {-1, -1, -1, -1};
   std::uint64_t serial_ = 0;
-  std::map<std::vector<plan::CollectionBits>, std::uint64_t> due_sets_;  // under this plan
+  std::map<plan::CollectionBits, std::uint64_t> due_sets_;  // under this plan
+  plan::CollectionBits due_set_key_;                        // its memory is used again
   std::uint64_t last_due_set_ = 0;
   std::uint64_t stream_ = 0;
   std::int64_t last_saved_ = -1;

@@ -185,13 +185,17 @@ void HookState::open_step_locked(Mode mode, bool is_jump) {
 }
 
 std::uint64_t HookState::find_due_set_locked() {
-  std::vector<plan::CollectionBits> key = {step_.has_due ? step_.due : plan::CollectionBits{},
-                                           step_.has_watch ? step_.watching : plan::CollectionBits{},
-                                           step_.is_recording ? all_bits_ : plan::CollectionBits{},
-                                           step_.has_keep ? step_.due_next : plan::CollectionBits{}};
-  // Watched names are told apart by mode too.
-  key.push_back({static_cast<std::uint64_t>(step_.id.mode)});
-  const auto [known, is_new] = due_sets_.try_emplace(std::move(key), last_due_set_ + 1);
+  // What is due, watched and kept, each as wide as the plan; then what else names are told apart by.
+  const std::size_t width = all_bits_.size();
+  due_set_key_.assign(3 * width + 1, 0);
+  const auto put = [&](std::size_t place, const plan::CollectionBits& bits) {
+    std::ranges::copy(bits, due_set_key_.begin() + static_cast<std::ptrdiff_t>(place * width));
+  };
+  if (step_.has_due) put(0, step_.due);
+  if (step_.has_watch) put(1, step_.watching);
+  if (step_.has_keep) put(2, step_.due_next);
+  due_set_key_.back() = 2 * static_cast<std::uint64_t>(step_.id.mode) + (step_.is_recording ? 1 : 0);
+  const auto [known, is_new] = due_sets_.try_emplace(due_set_key_, last_due_set_ + 1);
   if (is_new) ++last_due_set_;
   return known->second;
 }

@@ -1,13 +1,13 @@
 """Optimizers: how many steps they took, the gradients they see, their state and their learning rates.
 
-Optimizers are found by themselves: PyTorch calls ``before_step`` and ``after_step`` around every step of every
+Optimizers are found by themselves: PyTorch calls ``before_step`` and a ``StepCounter`` around every step of every
 optimizer of the process, and one that holds a parameter of a registered model is ours. Before PyTorch 2.0 only those
 given to ``register_optimizer`` are known, and their ``step`` is wrapped.
 """
 
 import functools
 import weakref
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 
@@ -25,6 +25,17 @@ STATE_PREFIX = "optimizer_state/"
 LEARNING_RATE_PREFIX = "learning_rate/"
 
 
+def _asks(capture: "OptimizerCapture") -> Callable[[torch.optim.Optimizer], bool]:
+    # Hangs on the process, and must not keep what it asks.
+    this = weakref.ref(capture)
+
+    def is_ours(optimizer: torch.optim.Optimizer) -> bool:
+        asked = this()
+        return asked is not None and asked._is_new_one_ours(optimizer)
+
+    return is_ours
+
+
 class OptimizerCapture:
     """The optimizers of one hook's models."""
 
@@ -32,13 +43,12 @@ class OptimizerCapture:
         self._hook = weakref.ref(hook)
         self._handles: List = []
         self._before: Any = None  # the handle of ``before_step``, while somebody may want gradients
-        self._optimizers: List[weakref.ref] = []
-        self._seen: Dict[int, Tuple[weakref.ref, bool]] = {}  # by id: the optimizer, and whether it is ours
         self.is_wanted = False  # at this step
         self._names: Dict[int, str] = {}
         self._unwanted: Dict[int, Tuple] = {}  # by id of an optimizer: when its state was found to interest nobody
         self._unwanted_gradients: Dict[int, Tuple] = {}
         self._state = hook._state
+        self._counter = _engine.StepCounter(self._state, _asks(self))
         self._told_rates: Optional[Tuple] = None  # learning rates, and steps taken, when they were saved last
         self.scaler: Optional[weakref.ref] = None
         self._wrapped: List[Any] = []
@@ -55,7 +65,7 @@ class OptimizerCapture:
         listen(self)
         if self._handles or register_optimizer_step_pre_hook is None:
             return
-        self._handles = [register_optimizer_step_post_hook(self.after_step)]
+        self._handles = [register_optimizer_step_post_hook(self._counter)]
 
     @property
     def is_watching(self) -> bool:
@@ -73,10 +83,9 @@ class OptimizerCapture:
             self._before = None
 
     def add(self, optimizer: torch.optim.Optimizer) -> None:
-        if any(known is optimizer for known in self.known()):
+        if self._counter.is_ours(optimizer):
             return
-        self._seen[id(optimizer)] = weakref.ref(optimizer), True
-        self._optimizers.append(weakref.ref(optimizer))
+        self._counter.add(optimizer, True)
         if register_optimizer_step_pre_hook is None:
             self._wrap(optimizer)
         else:
@@ -86,26 +95,25 @@ class OptimizerCapture:
             hook._model_changed()
 
     def known(self) -> List[torch.optim.Optimizer]:
-        return [optimizer for known in self._optimizers for optimizer in [known()] if optimizer is not None]
+        return self._counter.all(True)
 
     def others(self) -> List[torch.optim.Optimizer]:
         """Those that were seen to step and have no parameter of a registered model."""
-        seen = [(known(), is_ours) for known, is_ours in self._seen.values()]
-        return [optimizer for optimizer, is_ours in seen if optimizer is not None and not is_ours]
+        return self._counter.all(False)
 
     def model_changed(self, captures: Iterable) -> None:
         self._names = {id(p): name for capture in captures for name, p in capture.parameters()}
-        self._seen = {key: known for key, known in self._seen.items() if known[1] and known[0]() is not None}
+        self._counter.forget_others()
 
     def _belongs(self, optimizer: torch.optim.Optimizer) -> bool:
-        known = self._seen.get(id(optimizer))
-        if known is not None and known[0]() is optimizer:
-            return known[1]
+        known = self._counter.is_ours(optimizer)
+        if known is not None:
+            return known
         is_ours = any(id(p) in self._names for group in optimizer.param_groups for p in group["params"])
         if is_ours:
             self.add(optimizer)
         else:
-            self._seen[id(optimizer)] = weakref.ref(optimizer), False
+            self._counter.add(optimizer, False)
             hook = self._hook()
             if hook is not None:
                 hook._is_described = False  # that another one trains along is a fact about the program
@@ -222,17 +230,14 @@ class OptimizerCapture:
                 if name is not None and parameter.grad is not None:
                     yield name, local_part(parameter.grad)
 
-    def after_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
-        known = self._seen.get(id(optimizer))
-        if known is not None and known[0]() is optimizer:
-            self._state.optimizer_steps += known[1]
-            return
+    def _is_new_one_ours(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Asked after the first step of an optimizer."""
         hook = self._hook()
         try:
-            if hook is not None and self._belongs(optimizer):
-                self._state.optimizer_steps += 1
+            return hook is not None and self._belongs(optimizer)
         except Exception as error:
             hook._note_failure("the optimizer's step", error)
+            return False
 
     def module_compiled(self, module: torch.nn.Module, result: Optional[torch.nn.Module]) -> None:
         """A module was compiled after it had been registered."""
@@ -277,20 +282,29 @@ class OptimizerCapture:
                 capture.before_step(optimizer)
             result = step(*arguments, **keywords)
             if capture is not None:
-                capture.after_step(optimizer)
+                capture._counter(optimizer)
             return result
 
         optimizer.step = step_and_tell
         self._wrapped.append((weakref.ref(optimizer), step_and_tell))
 
+    def __del__(self):
+        try:
+            self._take_off()
+        except Exception:
+            pass  # half made, or at the end of the interpreter
+
     def close(self) -> None:
-        self._stop_watching_gradients()
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self._take_off()
         stop_listening(self)
         for known, wrapper in self._wrapped:
             optimizer = known()
             if optimizer is not None and optimizer.__dict__.get("step") is wrapper:
                 del optimizer.step
         self._wrapped = []
+
+    def _take_off(self) -> None:
+        self._stop_watching_gradients()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
