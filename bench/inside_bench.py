@@ -1,16 +1,18 @@
 """What rules inside a PyTorch training cost, beside a hook that saves the same statistics without them.
 
-    PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/inside_bench.py [--steps 100] [--turns 5]
+    PYTHONPATH=build/py311/python .venvs/bench/bin/python bench/inside_bench.py [--turns 60]
 
-Each line: the bare step; how much longer a step takes on the training thread with rules than without, as lower
-quartiles; and the processor time of the rules' own thread, per step. Contenders take turns of so many steps, each of
-which saves statistics of all weights and gradients.
+Each line: the bare step; how much longer a step takes with rules than without, as the median over turns of what one
+took more than the other in the same round; a second hook without rules says how far that can be trusted, ``noise``; and
+the processor time of the rules' own thread, per step. Contenders train the same model in turns of some steps, each of
+which saves statistics of all weights and gradients; see torch_bench.py for why.
 """
 
 import argparse
 import json
 import logging
 import os
+import random
 import statistics
 import sys
 import tempfile
@@ -19,50 +21,46 @@ import time
 os.environ.setdefault("TORNASOLE_LOG_LEVEL", "off")
 
 import torch
-from torch import nn
-from torch_bench import MODELS
+from torch_bench import MODELS, Bench, Callbacks, WARM_UP_TURNS, more, settled
 
 RULES_NICENESS = 10
+STEPS = 20  # of a turn
 # What the rules below ask for: a hook without them saves it as well.
 STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 RULES = ["VanishingGradient", "GradNormSpike", "WeightDivergence", "LossSpike", "LossDivergence"]
 
 
 class Contender:
-    def __init__(self, model, directory, **options):
+    """A hook on a model that it shares with others; without options there is no hook."""
+
+    def __init__(self, bench, directory, **options):
         import tornasole.pytorch as ours
 
-        torch.manual_seed(0)
-        self.net, self.inputs, self.labels = MODELS[model]()
-        self.loss = nn.CrossEntropyLoss()
-        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=1e-4)
+        self._bench, self._callbacks = bench, Callbacks(bench)
         self.hook = None
         if options:
-            save_config = ours.SaveConfig(save_interval=1)
-            form = ours.ReductionConfig(**STATISTICS)
+            ours.del_hook()
             self.hook = ours.Hook(
                 out_dir=directory,
-                save_config=save_config,
-                reduction_config=form,
+                save_config=ours.SaveConfig(save_interval=1),
+                reduction_config=ours.ReductionConfig(**STATISTICS),
                 include_collections=["weights", "gradients"],
                 derived=["update"],
-                **{name: value for name, value in options.items() if value is not None},
+                **options,
             )
-            self.hook.register_module(self.net)
-            self.hook.register_loss(self.loss)
+            self.hook.register_module(bench.net)
+            self.hook.register_loss(bench.loss)
+        self._callbacks.take_off()
         self.seconds = []
 
-    def step(self):
-        self.optimizer.zero_grad()
-        self.loss(self.net(self.inputs), self.labels).backward()
-        self.optimizer.step()
-
-    def turn(self, steps):
-        for _ in range(steps):
-            start = time.thread_time()
-            self.step()
-            self.seconds.append(time.thread_time() - start)
-        time.sleep(0.6)  # what other threads still have to do belongs to this turn
+    def take_turn(self):
+        self._callbacks.put_back()
+        start = time.perf_counter()
+        for _ in range(STEPS):
+            self._bench.step()
+        self.seconds.append((time.perf_counter() - start) / STEPS)
+        self._callbacks.take_off()
+        settled()  # what other threads still have to do belongs to this turn
 
 
 def rules_thread_seconds():
@@ -76,41 +74,39 @@ def rules_thread_seconds():
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure(model, steps, turns):
+def measure(model, turns):
+    bench = Bench(model)
+    order = random.Random(0)
     with tempfile.TemporaryDirectory(prefix="inside_bench_") as directory:
-        bare = Contender(model, "")
-        plain = Contender(model, directory + "/plain", rules=None, save_all=False)
-        inside = Contender(model, directory + "/inside", rules=RULES)
-        for contender in (bare, plain, inside):
-            contender.turn(5)
-            contender.seconds = []
-        before = rules_thread_seconds()
-        for _ in range(turns):
-            for contender in (bare, plain, inside):
-                contender.turn(steps)
+        bare = Contender(bench, "")
+        plain = Contender(bench, directory + "/plain", save_all=False)
+        noise = Contender(bench, directory + "/noise", save_all=False)
+        inside = Contender(bench, directory + "/inside", rules=RULES)
+        contenders = [bare, plain, noise, inside]
+        for turn in range(WARM_UP_TURNS + turns):
+            if turn == WARM_UP_TURNS:
+                before = rules_thread_seconds()
+            for contender in order.sample(contenders, len(contenders)):
+                contender.take_turn()
         processor = rules_thread_seconds() - before
         looked_at = inside.hook.rule_runs()[0].steps_evaluated
-        for contender in (plain, inside):
+        for contender in (plain, noise, inside):
             contender.hook.close()
-    low = {name: statistics.quantiles(one.seconds, n=4)[0] for name, one in vars_of(bare, plain, inside)}
-    count = steps * turns
+    for contender in contenders:
+        del contender.seconds[:WARM_UP_TURNS]
     return {
         "model": model,
-        "bare_us": low["bare"] * 1e6,
-        "training_thread_us": (low["inside"] - low["plain"]) * 1e6,
-        "rules_thread_us": processor / count * 1e6,
+        "bare_us": statistics.median(bare.seconds) * 1e6,
+        "training_us": more(inside.seconds, plain.seconds),
+        "noise_us": more(noise.seconds, plain.seconds),
+        "rules_thread_us": processor / (turns * STEPS) * 1e6,
         "steps_looked_at": looked_at,
     }
 
 
-def vars_of(bare, plain, inside):
-    return (("bare", bare), ("plain", plain), ("inside", inside))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=60)
     parser.add_argument("--model", action="append", choices=list(MODELS))
     parser.add_argument("--json")
     arguments = parser.parse_args()
@@ -118,11 +114,11 @@ def main():
     logging.disable(logging.CRITICAL)
     results = []
     for model in arguments.model or ["mlp", "cnn", "deep"]:
-        figures = measure(model, arguments.steps, arguments.turns)
+        figures = measure(model, arguments.turns)
         results.append(figures)
-        share = 100 * figures["training_thread_us"] / figures["bare_us"]
-        print(f"{model:6s} bare {figures['bare_us']:.0f} us, training thread {figures['training_thread_us']:+.1f} us "
-              f"({share:+.1f} %), rules' thread {figures['rules_thread_us']:.0f} us, "
+        share = 100 * figures["training_us"] / figures["bare_us"]
+        print(f"{model:6s} bare {figures['bare_us']:.0f} us, with rules {figures['training_us']:+.1f} us ({share:+.1f} %), "
+              f"noise {figures['noise_us']:+.1f} us, rules' thread {figures['rules_thread_us']:.0f} us, "
               f"{figures['steps_looked_at']} steps looked at", flush=True)
     if arguments.json:
         with open(arguments.json, "w") as out:

@@ -397,8 +397,8 @@ class Runner:
                 self.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
                 return
             for row in json.loads(pathlib.Path(out).read_text()):
-                share = row["training_thread_us"] / row["bare_us"]
-                self.add(f"{name}, {row['model']}", f"{row['training_thread_us']:+.3g} us", f"{row['bare_us']:.3g} us",
+                share = row["training_us"] / row["bare_us"]
+                self.add(f"{name}, {row['model']}", f"{row['training_us']:+.3g} us", f"{row['bare_us']:.3g} us",
                          f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
 
     def s3(self, name):

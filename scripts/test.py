@@ -22,7 +22,8 @@ from stage_tests import ROOT, Outcome, Stage, first_failure, pytest_outcomes, ru
 
 # The label of the tests that need a Python environment, and its name in requirements/.
 ENVIRONMENTS = {"interop": "smdebug", "survival": "smdebug", "s3": "s3"}
-# Environment -> the folders whose tests run in it, with the package installed there. The first one runs everything.
+# Environment -> the folders whose tests run in it, with the package installed there. The first one of a folder runs
+# everything that is in it.
 PYTHON_SUITES = {
     "torch": [
         *("tests/python/core", "tests/python/trials", "tests/python/rules", "tests/python/torch", "tests/python/run"),
@@ -30,6 +31,8 @@ PYTHON_SUITES = {
         *("tests/zoo", "tests/scripts"),
     ],
     "torch-old": ["tests/python/torch"],
+}
+FRAMEWORK_SUITES = {
     "xgboost": ["tests/python/xgboost", "tests/acceptance/of_xgboost"],
     "xgboost-old": ["tests/python/xgboost"],
     "mxnet": ["tests/python/mxnet", "tests/acceptance/of_mxnet"],
@@ -39,6 +42,8 @@ PYTHON_SUITES = {
     "tensorflow": ["tests/python/tensorflow", "tests/acceptance/of_tensorflow"],
     "tensorboard": ["tests/python/tensorboard"],
 }
+# Peers that some of these tests call.
+PYTHON_PEERS = ["smdebug", "bench", "xgboost-old"]
 # Run with the package and a few libraries alone, besides the Python of the environments: those of the table in
 # pyproject.toml that are on this machine.
 OTHER_PYTHONS = ["3.10", "3.12", "3.13"]
@@ -138,22 +143,30 @@ def stage_tsan(stage):
         ctest(stage, "tsan", only="threads", without=("long",))
 
 
-def stage_python(stage):
-    # Peers that some of the tests call.
-    for environment in ("smdebug", "bench", "xgboost-old"):
+def run_suites(stage, suites):
+    """Runs the tests of Python environments, one after the other; what ran."""
+    for environment in PYTHON_PEERS:
         if not make_environment(stage, environment):
             stage.failed[f"the environment {environment} cannot be made"] = ""
-    ran = set()  # in an environment before; the main one leaves nothing out
-    for environment, folders in PYTHON_SUITES.items():
+    ran = set()  # in an environment before
+    for environment, folders in suites.items():
         if not make_environment(stage, environment):
             stage.skipped += [f"{folder} (the environment {environment} cannot be made)" for folder in folders]
             continue
-        is_main = environment == next(iter(PYTHON_SUITES))
         python = ROOT / ".venvs" / environment / "bin" / "python"
-        for folder in folders:
-            ran |= run_pytest(stage, python, folder, environment, set() if is_main else ran)
+        in_this = [run_pytest(stage, python, folder, environment, ran) for folder in folders]
+        ran = ran.union(*in_this)
+    return ran
+
+
+def stage_python(stage):
+    ran = run_suites(stage, PYTHON_SUITES)
     for version in OTHER_PYTHONS:
         stage.run_twice(lambda _, version=version: installed_with(stage, version), ran)
+
+
+def stage_frameworks(stage):
+    run_suites(stage, FRAMEWORK_SUITES)
 
 
 def installed_with(stage, version):
@@ -205,6 +218,7 @@ EVERY_CHANGE = {
     "tsan": stage_tsan,
     "install": stage_install,
     "adapters": stage_adapters,
+    "frameworks": stage_frameworks,
 }
 LONG = {"long": stage_long, "fuzz-long": stage_fuzz_long}
 BESIDE = "python"

@@ -288,23 +288,14 @@ class OptimizerCapture:
         optimizer.step = step_and_tell
         self._wrapped.append((weakref.ref(optimizer), step_and_tell))
 
-    def __del__(self):
-        try:
-            self._take_off()
-        except Exception:
-            pass  # half made, or at the end of the interpreter
-
     def close(self) -> None:
-        self._take_off()
+        self._stop_watching_gradients()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
         stop_listening(self)
         for known, wrapper in self._wrapped:
             optimizer = known()
             if optimizer is not None and optimizer.__dict__.get("step") is wrapper:
                 del optimizer.step
         self._wrapped = []
-
-    def _take_off(self) -> None:
-        self._stop_watching_gradients()
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []

@@ -38,6 +38,11 @@ class Training:
         self.hook.close()
         return create_trial(self.directory)
 
+    def facts(self):
+        """Of each step, once the run has ended."""
+        files = sorted(pathlib.Path(self.directory, "index").rglob("*.json"))
+        return [json.loads(file.read_text())["meta"] for file in files]
+
 
 @pytest.fixture
 def training(tmp_path):
@@ -50,10 +55,35 @@ def test_calm_steps_have_their_values_and_facts(training):
     trial = training.trial()
     assert trial.steps() == list(range(5)) and trial.tensor(LOSS).steps() == list(range(5))
     assert len({float(trial.tensor(LOSS).value(step)) for step in range(5)}) == 5
-    files = sorted(pathlib.Path(training.directory, "index").rglob("*.json"))
-    facts = [json.loads(file.read_text())["meta"] for file in files]
+    facts = training.facts()
     assert [known["optimizer_step"] for known in facts] == list(range(5))
     assert all(known["training"] and known["grad_enabled"] for known in facts)
+
+
+def test_steps_of_other_models_optimizers_are_not_counted(training):
+    weight = torch.nn.Parameter(torch.ones(2))
+    others = [torch.optim.SGD([weight], lr=0.1) for _ in range(3)]
+    for _ in range(4):
+        training.step()
+        weight.sum().backward()
+        for other in others:
+            other.step()
+    late = torch.optim.Adam(training.model.parameters(), lr=0.1)  # in the place of the first
+    training.optimizer = late
+    for _ in range(3):
+        training.step()
+    training.hook.close()
+    assert [known["optimizer_step"] for known in training.facts()] == list(range(7))
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="needs PyTorch 2.0: torch.compile")
+def test_compiled_steps_of_an_optimizer_are_counted(training):
+    step = torch.compile(lambda: training.optimizer.step(), backend="aot_eager")
+    for _ in range(4):
+        training.criterion(training.model(torch.randn(3, 4)), torch.tensor([0, 1, 1])).backward()
+        step()
+    training.hook.close()
+    assert [known["optimizer_step"] for known in training.facts()] == list(range(4))
 
 
 def test_a_mode_set_between_calm_steps_is_that_of_the_next(training):
