@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
@@ -51,6 +52,20 @@ struct StepState {
   // The last step was like others: of this model, in training, with gradients, and with no facts but the usual ones.
   const void* usual = nullptr;
   bool is_pass_new = false;  // no backward pass was told of since it began
+
+  // By group of parameters; whether they are to be saved. A model may be called often for one step of an optimizer:
+  // they are saved once for it.
+  using Rates = std::vector<std::optional<double>>;
+  bool tell_rates(Rates rates) {
+    if (told_at_ == optimizer_steps && told_rates_ == rates) return false;
+    told_at_ = optimizer_steps;
+    told_rates_ = std::move(rates);
+    return true;
+  }
+
+ private:
+  std::int64_t told_at_ = -1;
+  Rates told_rates_;
 };
 
 // After the root's forward pass: notes that the pass came to its end, and tells somebody while that is wanted.
@@ -74,7 +89,10 @@ class PassEnd {
 // The learning rates of optimizers, at steps at which nothing else is wanted of them.
 class RateTap {
  public:
-  explicit RateTap(nb::object hook) : hook_(std::move(hook)), engine_(nb::inst_ptr<PythonHook>(hook_)) {}
+  RateTap(nb::object hook, nb::object state)
+      : owners_{std::move(hook), std::move(state)},
+        engine_(nb::inst_ptr<PythonHook>(owners_[0])),
+        state_(nb::inst_ptr<StepState>(owners_[1])) {}
 
   // `size`: of the state of which nobody wants anything.
   void add(nb::handle optimizer, Py_ssize_t size) {
@@ -90,30 +108,36 @@ class RateTap {
       if (optimizer.is_none() || PyObject_Size(attribute(optimizer, names().state).ptr()) != size) return false;
       alive.push_back(std::move(optimizer));
     }
-    std::size_t number = 0;
+    StepState::Rates rates;
     for (const nb::object& optimizer : alive) {
       const nb::object groups = attribute(optimizer, names().param_groups);
-      for (nb::handle group : groups) {
-        if (number == rates_.size()) rates_.push_back("learning_rate/" + std::to_string(number));
-        const nb::object rate = nb::steal(PyObject_GetItem(group.ptr(), names().lr.ptr()));
-        if (rate.is_valid()) {
-          const double value = PyFloat_AsDouble(rate.ptr());
-          if (PyErr_Occurred() != nullptr) nb::raise_python_error();
-          engine_->hook().save_scalar(rates_[number], value);
-        } else {
-          PyErr_Clear();
-        }
-        ++number;
-      }
+      for (nb::handle group : groups) rates.push_back(rate_of(group));
+    }
+    if (!state_->tell_rates(rates)) return true;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      if (i == names_.size()) names_.push_back("learning_rate/" + std::to_string(i));
+      if (rates[i]) engine_->hook().save_scalar(names_[i], *rates[i]);
     }
     return true;
   }
 
  private:
-  nb::object hook_;
-  PythonHook* engine_;                                         // of hook_
+  static std::optional<double> rate_of(nb::handle group) {
+    const nb::object rate = nb::steal(PyObject_GetItem(group.ptr(), names().lr.ptr()));
+    if (!rate.is_valid()) {
+      PyErr_Clear();
+      return std::nullopt;
+    }
+    const double value = PyFloat_AsDouble(rate.ptr());
+    if (PyErr_Occurred() != nullptr) nb::raise_python_error();
+    return value;
+  }
+
+  nb::object owners_[2];
+  PythonHook* engine_;
+  StepState* state_;
   std::vector<std::pair<nb::object, Py_ssize_t>> optimizers_;  // weak references, and how much state they keep
-  std::vector<std::string> rates_;                             // names
+  std::vector<std::string> names_;                             // of rates
 };
 
 // Called after each step of each optimizer of the process: counts those of ours.
@@ -349,6 +373,7 @@ void bind_torch_steps(nb::module_& module) {
       .def_rw("untold_steps", &StepState::untold_steps, "Steps of which a preset need not be told, from now on.")
       .def_rw("optimizer_steps", &StepState::optimizer_steps, "Taken so far.")
       .def_rw("backward_passes", &StepState::backward_passes, "That were told of.")
+      .def("tell_rates", &StepState::tell_rates, nb::arg("rates"), "Whether these learning rates are to be saved.")
       .def("forget_usual", [](StepState& state) { state.usual = nullptr; }, "The open step is not like others.");
   nb::class_<PassEnd>(module, "PassEnd", nb::type_slots(end_slots),
                       "Called after the root's forward pass: knows whether a pass is open, and calls its listener.")
@@ -359,7 +384,7 @@ void bind_torch_steps(nb::module_& module) {
       .def("set_used", &PassEnd::set_used, nb::arg("is_used"))
       .def("__reduce__", &nothing_reduced);
   nb::class_<RateTap>(module, "RateTap", "Saves learning rates.")
-      .def(nb::init<nb::object>(), nb::arg("hook"))
+      .def(nb::init<nb::object, nb::object>(), nb::arg("hook"), nb::arg("state"))
       .def("add", &RateTap::add, nb::arg("optimizer"), nb::arg("size"))
       .def("save", &RateTap::save, "False if there is more to look at.");
   nb::class_<StepCounter>(module, "StepCounter", nb::type_slots(counter_slots),

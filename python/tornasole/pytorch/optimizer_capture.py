@@ -49,7 +49,6 @@ class OptimizerCapture:
         self._unwanted_gradients: Dict[int, Tuple] = {}
         self._state = hook._state
         self._counter = _engine.StepCounter(self._state, _asks(self))
-        self._told_rates: Optional[Tuple] = None  # learning rates, and steps taken, when they were saved last
         self.scaler: Optional[weakref.ref] = None
         self._wrapped: List[Any] = []
 
@@ -159,7 +158,7 @@ class OptimizerCapture:
         hook = self._hook() if self.is_wanted else None
         if hook is None:
             return None
-        tap = _engine.RateTap(hook._engine_hook)
+        tap = _engine.RateTap(hook._engine_hook, self._state)
         if self._before is None and hook._is_asked_for_rates:
             for optimizer in self.known():
                 unwanted = self._unwanted.get(id(optimizer))
@@ -171,10 +170,8 @@ class OptimizerCapture:
         """Once for a step of optimizers, however often the model is called for it: there may be nothing else to save."""
         rates = [group.get("lr") for optimizer in optimizers for group in optimizer.param_groups]
         rates = [None if rate is None else float(rate) for rate in rates]
-        if hook._is_training() and self.is_watching:
-            if self._told_rates == (self.steps, rates):
-                return
-            self._told_rates = self.steps, rates
+        if hook._is_training() and self.is_watching and not self._state.tell_rates(rates):
+            return
         for group_number, rate in enumerate(rates):
             if rate is not None:
                 hook._engine_hook.save_scalar(f"{LEARNING_RATE_PREFIX}{group_number}", rate)
