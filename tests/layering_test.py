@@ -54,7 +54,7 @@ PUBLIC = {
     "stats.h": "reduce",
     "hook.h": "capture",
     "checkpoint_files.h": "capture",
-    "idle_steps.h": "capture",
+    "front_end.h": "capture",
     "step_writer.h": "capture",
     "bucket.h": "capture",
     "model.h": "format",

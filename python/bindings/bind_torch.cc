@@ -89,11 +89,11 @@ class ForwardTap {
     if (calls_++ == 0) first_call_ = next_call();
     each_tensor(inputs, [&](nb::handle tensor) {
       ++inputs_;
-      sink_.give(methods().save_input, name_, tensor, [&](PythonHook& hook) { hook.save_input(module_, tensor); });
+      sink_.give(methods().save_input, name_, tensor, [&](PythonHook& hook) { hook.offer_input(module_, tensor); });
     });
     each_tensor(outputs, [&](nb::handle tensor) {
       ++outputs_;
-      sink_.give(methods().save_output, name_, tensor, [&](PythonHook& hook) { hook.save_output(module_, tensor); });
+      sink_.give(methods().save_output, name_, tensor, [&](PythonHook& hook) { hook.offer_output(module_, tensor); });
     });
   }
   nb::object name() const { return name_; }

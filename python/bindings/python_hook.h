@@ -16,8 +16,8 @@
 
 #include "bindings/arrays.h"
 #include "bindings/log_queue.h"
+#include "tornasole/front_end.h"
 #include "tornasole/hook.h"
-#include "tornasole/idle_steps.h"
 
 namespace tornasole::python {
 
@@ -88,6 +88,13 @@ class PythonHook {
   template <typename Name>
   void save(Name&& name, nanobind::handle array) {
     use(array, [&](const TensorView& view) { step_->save(name, view); });
+  }
+  // Those of modules by their names as above; what nobody wants is not looked at.
+  void offer_input(ModuleName& module, nanobind::handle array) {
+    if (!skip_input(hook_, module)) save_input(module, array);
+  }
+  void offer_output(ModuleName& module, nanobind::handle array) {
+    if (!skip_output(hook_, module)) save_output(module, array);
   }
   template <typename Name>
   void save_input(Name&& module, nanobind::handle array) {

@@ -1,7 +1,7 @@
 // The public Hook: each call handed to HookState, which wires the stages.
 
 #include "tornasole/hook.h"
-#include "tornasole/idle_steps.h"
+#include "tornasole/front_end.h"
 
 #include <exception>
 #include <utility>
@@ -98,6 +98,13 @@ StepScope Hook::make_scope(std::optional<Mode> mode, std::optional<std::int64_t>
 std::int64_t idle_steps(const Hook& hook) noexcept {
   capture::HookState& state = capture::HookAccess::state_of(hook);
   return state.listeners().is_any() ? 0 : state.idle_steps();
+}
+
+bool skip_input(const Hook& hook, ModuleName& module) noexcept {
+  return capture::HookAccess::state_of(hook).skip_numbered(module, /*is_input=*/true);
+}
+bool skip_output(const Hook& hook, ModuleName& module) noexcept {
+  return capture::HookAccess::state_of(hook).skip_numbered(module, /*is_input=*/false);
 }
 
 StepListener::~StepListener() = default;

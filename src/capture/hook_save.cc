@@ -131,6 +131,36 @@ HookState::NameInfo* HookState::next_locked(Numbered& numbered) {
   return info;
 }
 
+bool HookState::skip_numbered(ModuleName& module, bool is_input) noexcept {
+  bool is_skipped = false;
+  guarded("save", [&] {
+    const std::lock_guard lock(mutex_);
+    auto* numbered = static_cast<Numbered*>(is_input ? module.inputs_ : module.outputs_);
+    if (numbered == nullptr || !step_.is_open || !step_.has_due || step_.is_lost) return;
+    const std::size_t number = numbered->serial == step_.id.serial ? numbered->next : 0;
+    if (number >= numbered->infos.size()) return;
+    NameInfo& info = *numbered->infos[number];
+    if (info.is_bad || !info.is_seen_due) return;
+    if (info.unwanted_in != step_.due_set) {
+      if (is_wanted_locked(info)) return;
+      info.unwanted_in = step_.due_set;
+    }
+    numbered->serial = step_.id.serial;
+    numbered->next = number + 1;
+    is_skipped = true;
+  });
+  return is_skipped;
+}
+
+bool HookState::is_wanted_locked(const NameInfo& info) {
+  return (step_.has_due && plan_->order(info.id, step_.due).is_wanted) ||
+         (step_.has_watch && (plan_->order(info.id, step_.watching).is_wanted ||
+                              plan::any(plan_->watched_by(info.id, step_.id.mode, step_.watching)))) ||
+         (step_.is_recording && plan_->order(info.id, all_bits_).is_wanted) ||
+         (step_.has_due && is_derived_source_locked(info, step_.due)) ||
+         (step_.has_keep && is_derived_source_locked(info, step_.due_next));
+}
+
 bool HookState::wants(std::uint64_t serial, std::string_view name) noexcept {
   bool is_wanted = false;
   guarded("wants", [&] {
@@ -138,12 +168,7 @@ bool HookState::wants(std::uint64_t serial, std::string_view name) noexcept {
     if (step_.id.serial != serial || !step_.is_open || step_.is_lost) return;
     const NameInfo* info = name_info_locked(name);
     if (info == nullptr || info->is_bad) return;
-    is_wanted = (step_.has_due && plan_->order(info->id, step_.due).is_wanted) ||
-                (step_.has_watch && (plan_->order(info->id, step_.watching).is_wanted ||
-                                     plan::any(plan_->watched_by(info->id, step_.id.mode, step_.watching)))) ||
-                (step_.is_recording && plan_->order(info->id, all_bits_).is_wanted) ||
-                (step_.has_due && is_derived_source_locked(*info, step_.due)) ||
-                (step_.has_keep && is_derived_source_locked(*info, step_.due_next));
+    is_wanted = is_wanted_locked(*info);
   });
   return is_wanted;
 }

@@ -90,6 +90,8 @@ class HookState {
   void save_numbered(std::uint64_t serial, std::string_view module, bool is_input, const TensorView& tensor) noexcept;
   void save(std::uint64_t serial, TensorName& name, const TensorView& tensor) noexcept;
   void save_numbered(std::uint64_t serial, ModuleName& module, bool is_input, const TensorView& tensor) noexcept;
+  // See tornasole::skip_input.
+  bool skip_numbered(ModuleName& module, bool is_input) noexcept;
   bool wants(std::uint64_t serial, std::string_view name) noexcept;
   void save_scalar(std::string_view name, double value, const ScalarOptions& options) noexcept;
   void save_tensor(std::string_view name, const TensorView& tensor,
@@ -166,7 +168,8 @@ class HookState {
     plan::NameId id = {};
     const std::string* name = nullptr;
     bool is_bad = false;
-    bool is_seen_due = false;  // offered at a step at which something was due
+    bool is_seen_due = false;       // offered at a step at which something was due
+    std::uint64_t unwanted_in = 0;  // a due_set in which nobody wants it
     std::vector<std::pair<Reduction, const std::string*>> reduction_names = {};
     std::forward_list<Numbers> numbers = {};  // one for each order so far; they stay where they are
     std::vector<std::pair<std::string, const std::string*>> histogram_tags = {};  // by collection
@@ -267,6 +270,7 @@ class HookState {
 
   // hook_save.cc
   class WithoutLock;
+  bool is_wanted_locked(const NameInfo& info);
   void lose_unsaved_locked(std::uint64_t serial, const Error& why);
   template <typename Find>
   void save_found(std::uint64_t serial, std::string_view name, const TensorView& tensor, const Find& find) noexcept;

@@ -380,6 +380,7 @@ void HookState::save_tensor(std::string_view name, const TensorView& tensor,
     if (info == nullptr || info->is_bad) return;
     const std::size_t known = plan_->saved().size();
     plan_->add_to_collections(info->id, collections);
+    info->unwanted_in = 0;
     if (plan_->saved().size() != known) {
       precompute_locked();
       if (step_.is_open) {
@@ -387,6 +388,7 @@ void HookState::save_tensor(std::string_view name, const TensorView& tensor,
         step_.has_due = plan::any(step_.due);
         step_.watching = plan_->watching(step_.id.mode, step_.id.mode_step);
         step_.triggered.resize(step_.watching.size(), 0);
+        step_.due_set = find_due_set_locked();
       }
     }
     if (step_.is_open) {

@@ -12,7 +12,7 @@
 
 #include "capture/hook_fixture.h"
 #include "store/open_store.h"
-#include "tornasole/idle_steps.h"
+#include "tornasole/front_end.h"
 #include "tornasole/step_writer.h"
 
 namespace tornasole::capture {
@@ -81,6 +81,44 @@ TEST_F(FrontEnd, StepsThatSomebodyListensToAreAllTold) {
   hook.begin_step(Mode::kTrain).end();
   const StepScope step = hook.begin_step(Mode::kTrain);
   EXPECT_EQ(idle_steps(hook), 0) << "a recorder takes every step";
+}
+
+TEST_F(FrontEnd, WhatNobodyWantsIsKnownOnceItWasOffered) {
+  Hook hook = open({.save_config = {.save_interval = 1}, .include_collections = {"mine"}});
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"loss_input_1|loss_output_0"}}));
+  ModuleName loss("loss");
+  EXPECT_FALSE(skip_input(hook, loss)) << "before the first step";
+  const auto offer = [&](const StepScope& step) {  // four inputs; which of them were skipped
+    std::vector<int> skipped;
+    for (int i = 0; i < 4; ++i) {
+      if (skip_input(hook, loss)) {
+        skipped.push_back(i);
+      } else {
+        step.save_input(loss, kValue);
+      }
+    }
+    EXPECT_FALSE(skip_output(hook, loss)) << "it is wanted";
+    step.save_output(loss, kValue);
+    return skipped;
+  };
+  EXPECT_THAT(offer(hook.begin_step(Mode::kTrain)), IsEmpty()) << "nothing is known of them yet";
+  EXPECT_THAT(offer(hook.begin_step(Mode::kTrain)), ElementsAre(0, 2, 3));
+  EXPECT_THAT(offer(hook.begin_step(Mode::kEval)), ElementsAre(0, 2, 3));
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"loss_input_3|loss_output_0"}}));
+  EXPECT_THAT(offer(hook.begin_step(Mode::kTrain)), ElementsAre(0, 1, 2));
+  {
+    const StepScope step = hook.begin_step(Mode::kTrain);
+    EXPECT_TRUE(skip_input(hook, loss));
+    const std::vector<std::string_view> collections = {"mine"};
+    hook.save_tensor("loss_input_2", kValue, collections);
+    EXPECT_TRUE(skip_input(hook, loss));
+    EXPECT_FALSE(skip_input(hook, loss)) << "it belongs to a collection by now";
+  }
+  EXPECT_FALSE(skip_input(hook, loss)) << "no step is open";
+  ASSERT_TRUE(hook.close());
+  for (std::int64_t step = 0; step < 3; ++step)
+    EXPECT_THAT(names_at(step), ElementsAre("loss_input_1", "loss_output_0"));
+  EXPECT_THAT(names_at(3), ElementsAre("loss_input_3", "loss_output_0"));
 }
 
 TEST_F(FrontEnd, ADescriptionThatIsNotAllowedChangesNothing) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// For front ends whose every call is dear: steps that may be counted later, all at once.
+// For front ends whose every call is dear: steps that may be counted later, and values that need not be made ready.
 
 #include <cstdint>
 
@@ -13,5 +13,10 @@ namespace tornasole {
 // a mode, a value that is handed over or a listener ends that. 0 unless the open step is such a step. Whoever begins
 // these steps late calls nothing else of the hook before.
 TORNASOLE_EXPORT std::int64_t idle_steps(const Hook& hook) noexcept;
+
+// Whether the next input or output of a module is known to be wanted by nobody in the open step. It is counted then,
+// as if it had been offered.
+TORNASOLE_EXPORT bool skip_input(const Hook& hook, ModuleName& module) noexcept;
+TORNASOLE_EXPORT bool skip_output(const Hook& hook, ModuleName& module) noexcept;
 
 }  // namespace tornasole
