@@ -67,9 +67,10 @@ def _first_that_is_free(make: Callable[[int], object], first: int) -> Tuple[obje
     return make(first + _MOST_OCCUPIED), False
 
 
-def tell_nothing_is_captured(error: Exception) -> None:
-    """Says why a program runs without capture; the program itself goes on."""
-    tell(f"tornasole: nothing will be captured: {type(error).__name__}: {error}")
+def tell_nothing_is_captured(error: Exception, is_begun: bool = False) -> None:
+    """Says why a program runs without capture, or goes on without if that ``is_begun``; the program itself goes on."""
+    what = "nothing more" if is_begun else "nothing"
+    tell(f"tornasole: {what} will be captured: {type(error).__name__}: {error}")
 
 
 def _log_to_stderr() -> None:
