@@ -201,7 +201,7 @@ class Mutator {
   Bytes mutate(Bytes text, const Bytes& other) {
     const std::size_t at = pick(text.size());
     switch (pick(5)) {
-      case 0: text[at] = static_cast<char>(text[at] ^ (1 + pick(255))); break;
+      case 0: text[at] = static_cast<char>(static_cast<unsigned char>(text[at]) ^ (1 + pick(255))); break;
       case 1: text.erase(at, 1 + pick(40)); break;
       case 2: text.insert(at, text.substr(pick(text.size()), 1 + pick(40))); break;
       case 3: text.resize(at); break;
@@ -251,7 +251,9 @@ TEST(IndexPacks, MutatedEntriesChangeNoAnswer) {
       if (step == changed) {
         const Bytes other = world.content(world.index_of(step / 2, "worker_1"));
         switch (mutator.pick(3)) {
-          case 0: path = mutator.mutate(path, world.index_of(mutator.pick(200), "worker_1")); break;
+          case 0:
+            path = mutator.mutate(path, world.index_of(static_cast<std::int64_t>(mutator.pick(200)), "worker_1"));
+            break;
           case 1: version = mutator.mutate(version, store::version_of(other)); break;
           default: text = mutator.mutate(sound, other); break;
         }
