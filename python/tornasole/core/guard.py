@@ -55,14 +55,14 @@ class Guard:
         return self.decorator(default_return_val, self.handle_users_own)
 
     def decorator(
-        self, neutral: Any, handle: Callable[[Exception, str], None]
+        self, neutral: Any, handle: Callable[[Exception, str], None], even_when_off: bool = False
     ) -> Callable[[_Function], _Function]:
         """Decorates a function whose failures ``handle`` decides about."""
 
         def decorate(function: _Function) -> _Function:
             @functools.wraps(function)
             def guarded_function(*args: Any, **kwargs: Any) -> Any:
-                if not self.disable_smdebug:
+                if even_when_off or not self.disable_smdebug:
                     try:
                         return function(*args, **kwargs)
                     except Exception as error:
@@ -108,9 +108,10 @@ class Guard:
 guard = Guard()
 
 
-def guarded(neutral: Any = None) -> Callable[[_Function], _Function]:
+def guarded(neutral: Any = None, even_when_off: bool = False) -> Callable[[_Function], _Function]:
     """``@guarded(neutral=False)``: a failure in the function does not reach the framework that called it.
 
-    ``neutral`` is returned then; if it can be called, its result for the same arguments is.
+    ``neutral`` is returned then; if it can be called, its result for the same arguments is. ``even_when_off``: the
+    function runs while capture is off, too: it ends a run and gives back what was taken of the framework.
     """
-    return guard.decorator(neutral, guard.handle)
+    return guard.decorator(neutral, guard.handle, even_when_off)

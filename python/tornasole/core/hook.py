@@ -526,7 +526,7 @@ class BaseHook:
 
     # ---- the end
 
-    @guarded()
+    @guarded(even_when_off=True)
     def close(self) -> None:
         """Ends the run: what is left is written, then the end marker. Later calls are ignored with one warning."""
         self._close_engine()

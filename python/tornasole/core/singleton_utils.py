@@ -20,6 +20,7 @@ _LOADERS = "torch.utils.data."
 
 _current: Any = None
 _open_hooks: weakref.WeakSet = weakref.WeakSet()
+_closed_by_finalizer = 0  # the process, made by multiprocessing, that closes them so
 
 
 def current_hook() -> Any:
@@ -83,6 +84,7 @@ def set_hook(custom_hook) -> None:
         atexit.register(_close_open_hooks)
         multiprocessing.util.register_after_fork(_open_hooks, _enter_child)
     _open_hooks.add(custom_hook)
+    _close_at_end_of_child()
 
 
 def del_hook() -> None:
@@ -101,12 +103,20 @@ def wait_until_written(directory: str, seconds: float) -> None:
 def _enter_child(hooks: weakref.WeakSet) -> None:
     """In a process that ``multiprocessing`` made by a fork: hooks that have written nothing go on there.
 
-    Processes that load data never train, and are left out. Such a process ends without the handlers of an exit.
+    Processes that load data never train, and are left out.
     """
     target = getattr(multiprocessing.process.current_process(), "_target", None)
     if (getattr(target, "__module__", None) or "").startswith(_LOADERS):
         return
     if any([hook._go_on_in_child() for hook in list(hooks)]):
+        _close_at_end_of_child()
+
+
+def _close_at_end_of_child() -> None:
+    """A process that ``multiprocessing`` made by a fork ends without the handlers of an exit."""
+    global _closed_by_finalizer
+    if multiprocessing.process.parent_process() is not None and _closed_by_finalizer != os.getpid():
+        _closed_by_finalizer = os.getpid()
         multiprocessing.util.Finalize(None, _close_open_hooks, exitpriority=0)
 
 

@@ -238,7 +238,7 @@ class Hook(BaseHook):
     def _tensor_name_of(self, arg: object) -> Optional[str]:
         return arg.name if isinstance(arg, Parameter) else None
 
-    @guarded()
+    @guarded(even_when_off=True)
     def close(self) -> None:
         """Ends the run and takes every callback off the blocks.
 

@@ -448,7 +448,7 @@ class Hook(CallbackMethods, BaseHook):
         for collection in list(self.collection_manager.collections.values()):
             collection._add_module_patterns(names)
 
-    @guarded()
+    @guarded(even_when_off=True)
     def close(self) -> None:
         """Ends the run and takes every callback off the model, the losses and the optimizers.
 

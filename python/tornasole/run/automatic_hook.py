@@ -11,8 +11,11 @@ from tornasole.core.config_constants import DEFAULT_SAGEMAKER_OUTDIR
 from tornasole.exceptions import RunDirectoryOccupied
 from tornasole.run import CONFIG_VARIABLES, OUT_VARIABLE, PRESET_VARIABLE, PRESETS, is_wanted
 from tornasole.run.program_stderr import LogToProgram, tell
+from tornasole.run.reserved_directory import reserve
 
 _MOST_OCCUPIED = 1000
+# By which launchers tell a process how many there are. One that has not yet asked is no training of its own.
+_WORKERS_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 
 
 def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[str]], object], training: int = 1):
@@ -32,9 +35,14 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     if not preset and not out and _is_configuration_of_another():
         raise RuntimeError(f"the program uses another smdebug, and {CONFIG_VARIABLES[1]} is its configuration")
 
+    is_alone = out is not None and _is_alone(hook_class)
+
     def make(number: int):
         ending = "" if number == 1 else f"-{number}"
-        return make_preset_hook(preset, out and out + ending) if preset else _hook_from_file(hook_class, out, ending)
+        reservation = reserve(out + ending) if is_alone else None
+        hook = make_preset_hook(preset, out and out + ending) if preset else _hook_from_file(hook_class, out, ending)
+        hook._reservation = reservation
+        return hook
 
     hook, is_first = _first_that_is_free(make, training) if out else (make(training), True)
     hook._is_automatic = True
@@ -48,6 +56,13 @@ def _is_configuration_of_another() -> bool:
     """Whether the configuration is one that a program's own smdebug, not this one under that name, writes by."""
     module = sys.modules.get("smdebug")
     return not os.environ.get(CONFIG_VARIABLES[0]) and module is not None and not hasattr(module, "_OURS")
+
+
+def _is_alone(hook_class) -> bool:
+    """Whether no other process trains the same model, and would write to the same directory."""
+    if any(os.environ.get(name, "1").strip() not in ("", "0", "1") for name in _WORKERS_VARIABLES):
+        return False
+    return hook_class.__new__(hook_class)._get_worker_rank()[1] == 1
 
 
 def is_to_be_found(hook: Any) -> bool:
@@ -67,9 +82,10 @@ def _first_that_is_free(make: Callable[[int], object], first: int) -> Tuple[obje
     return make(first + _MOST_OCCUPIED), False
 
 
-def tell_nothing_is_captured(error: Exception) -> None:
-    """Says why a program runs without capture; the program itself goes on."""
-    tell(f"tornasole: nothing will be captured: {type(error).__name__}: {error}")
+def tell_nothing_is_captured(error: Exception, is_begun: bool = False) -> None:
+    """Says why a program runs without capture, or goes on without if that ``is_begun``; the program itself goes on."""
+    what = "nothing more" if is_begun else "nothing"
+    tell(f"tornasole: {what} will be captured: {type(error).__name__}: {error}")
 
 
 def _log_to_stderr() -> None:

@@ -79,7 +79,7 @@ class Attachment:
         except Exception as error:
             self._is_off = True
             Block.__call__ = self._block_call
-            tell_nothing_is_captured(error)
+            tell_nothing_is_captured(error, self.hook is not None)
 
 
 _attachment: Optional[Attachment] = None

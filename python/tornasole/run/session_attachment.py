@@ -88,7 +88,7 @@ class Attachment:
     def give_up(self, error: Exception) -> None:
         """Nothing is captured from now on, and it is said why."""
         self._is_off = True
-        tell_nothing_is_captured(error)
+        tell_nothing_is_captured(error, self._hook is not None)
 
 
 def _captured(attachment: Attachment, construct: Callable) -> Callable:

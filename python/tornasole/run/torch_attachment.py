@@ -213,7 +213,7 @@ class Attachment:
     def _give_up(self, error: Exception) -> None:
         self.is_off = True
         self._stop_search()
-        tell_nothing_is_captured(error)
+        tell_nothing_is_captured(error, self.hook is not None)
 
     # ---- steps that begin elsewhere
 

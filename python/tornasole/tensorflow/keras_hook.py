@@ -445,7 +445,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
 
     # ---- the end
 
-    @guarded()
+    @guarded(even_when_off=True)
     def close(self) -> None:
         """Ends the run and takes everything off the model, the optimizers and the tapes.
 

@@ -203,7 +203,7 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
             }
         )
 
-    @guarded()
+    @guarded(even_when_off=True)
     def close(self) -> None:
         """Ends the run and takes everything off the optimizers. Later calls are ignored with one warning."""
         for optimizer, wrapper in getattr(self, "_wrapped", []):

@@ -345,7 +345,7 @@ class Twin(nn.Module):
         return self.fc2(x)
 model = nn.Sequential(nn.Linear(6, 3))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(40):
+for step in range({steps}):
     optimizer.zero_grad()
     wrapped = {wrapped}
     output = wrapped(torch.randn(5, 6)) + wrapped(torch.randn(5, 6))
@@ -362,7 +362,7 @@ MADE_ANEW = [
 
 @pytest.mark.parametrize("what, wrapped, parameter", MADE_ANEW, ids=[row[0] for row in MADE_ANEW])
 def test_a_model_that_is_made_anew_for_each_step(what, wrapped, parameter, run_program, tmp_path):
-    text = HEAD + ANEW.format(wrapped=wrapped)
+    text = HEAD + ANEW.format(wrapped=wrapped, steps=40)
     ran = run_program(text, under=["--out", "out"])
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == run_program(text).stdout
@@ -373,6 +373,16 @@ def test_a_model_that_is_made_anew_for_each_step(what, wrapped, parameter, run_p
     assert not any(name.startswith("mse_loss_output_") and name != "mse_loss_output_0" for name in trial.names)
     if parameter is not None:
         assert {parameter, f"gradient/{parameter}", "gradient/Wrapper_model.0.weight"} <= set(trial.names)
+
+
+def test_a_program_that_lets_go_of_every_model_is_told_that_capture_ends(run_program, tmp_path):
+    text = HEAD + ANEW.format(wrapped="Twin(model[0])", steps=110)
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == run_program(text).stdout
+    assert "nothing more will be captured: RuntimeError: the program has called 100 models" in ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert len([step for step in trial.steps["TRAIN"] if "mse_loss_output_0" in trial.names_at(step)]) >= 100
 
 
 def test_learning_rates_are_saved_once_for_a_step_of_the_optimizer(run_program, tmp_path):

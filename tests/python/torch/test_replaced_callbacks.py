@@ -127,3 +127,6 @@ def test_an_exception_is_the_subclass_s_own_unless_it_is_guarded(tmp_path):
             net(torch.randn(5, 3))
             assert guard.disable_smdebug, "with the default configuration a failure switches capture off"
         hook.close()
+        assert (tmp_path / hook_class.__name__ / "training_job_end.ts").exists(), "off or not, the run has ended"
+        assert not any(m._forward_hooks or m._forward_pre_hooks for m in net.modules())
+        assert "tornasole" not in torch.nn.utils.clip_grad_norm_.__code__.co_filename
