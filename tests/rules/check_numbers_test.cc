@@ -14,6 +14,7 @@
 namespace tornasole::rules {
 namespace {
 
+double flat(std::size_t /*step*/) { return 2.0; }
 double falling(std::size_t step) { return 2.0 * std::pow(0.9, static_cast<double>(step)); }
 
 TEST(PoorWeightInitialization, WhatBlursAWeightMayStartEqual) {
@@ -129,6 +130,66 @@ TEST(LossFacts, HalvesTellThatANoisyLossStandsStill) {
   };
   EXPECT_TRUE(is_loss_still(noisy(0).record));
   EXPECT_FALSE(is_loss_still(noisy(0.3).record));
+}
+
+TEST(LossSpike, NoSampleOfTheDataCostsAThousandTimesTheUsual) {
+  for (const auto& [height, verdicts] : {std::pair(1e5, 1U), std::pair(30.0, 0U)}) {
+    MadeRun run(100);
+    run.losses([top = height](std::size_t i) { return i == 50 ? top : i == 0 ? 4.0 : 1.0; });
+    std::size_t told = 0;
+    for (const Verdict& verdict : ask(kCheckLossSpike, run)) told += verdict.severity != Severity::kInfo ? 1U : 0U;
+    EXPECT_EQ(told, verdicts) << height;
+  }
+}
+
+TEST(LearningRateSanity, WeightsThatAreThrownAwayAndGrowLearnLittle) {
+  for (const auto& [last, verdicts] : {std::pair(1.4, 1U), std::pair(0.2, 0U)}) {
+    MadeRun run(50);
+    run.losses([end = last](std::size_t i) { return i == 0 ? 2.0 : end; });
+    run.add("w", {.role = Role::kWeight, .parameter = "w", .rank = 2}, [](std::size_t i) {
+      return Columns{{Column::kUpdate, i == 0 ? 5 : 0.1}, {Column::kBefore, i == 0 ? 1 : 8}, {Column::kGap, 1}};
+    });
+    EXPECT_EQ(ask(kCheckLearningRate, run).size(), verdicts) << last;
+  }
+}
+
+TEST(SilentOptimizer, WhatOthersLearnIsNotSilence) {
+  for (const auto& [loss, rule] : {std::pair(&falling, "FrozenLayers"), std::pair(&flat, "SilentOptimizer")}) {
+    MadeRun run(50);
+    run.record.optimized = {"w"};
+    run.losses(*loss);
+    run.weight("w", [](std::size_t) { return 0.0; });
+    const std::vector<Verdict> verdicts = ask(kCheckSilentOptimizer, run);
+    ASSERT_EQ(verdicts.size(), 1U) << rule;
+    EXPECT_EQ(verdicts[0].rule, rule);
+  }
+}
+
+TEST(ClassImbalance, OneScoreMayLackItsSecondAxis) {
+  struct Case {
+    const char* what;
+    double layer_units, score_units;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"scores as the layer computes them", 1, 1, 1},
+      {"a row of them", 1, 64, 1},
+      {"tokens, one to a row", 12, 1, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(20);
+    run.add("fc_output_0", {.role = Role::kLayerOutput, .layer = "fc", .layer_class = "linear"},
+            {{Column::kL2, 3}, {Column::kUnits, c.layer_units}});
+    run.of_loss(Role::kPredictions, "bcewithlogitsloss", {{Column::kL2, 3}, {Column::kUnits, c.score_units}});
+    run.of_loss(Role::kLabels, "bcewithlogitsloss",
+                {{Column::kCount, 64},
+                 {Column::kMean, 1.0 / 64},
+                 {Column::kZeros, 63},
+                 {Column::kMin, 0},
+                 {Column::kMax, 1},
+                 {Column::kUnits, 64}});
+    EXPECT_EQ(ask(kCheckClassImbalance, run).size(), c.verdicts) << c.what;
+  }
 }
 
 std::array<float, kColumnCount> row_of(double mean, double deviation, double low, double high) {

@@ -241,7 +241,7 @@ bool look_at_decay(const RunRecord& run, const Steps& steps, bool is_lost, Judge
 // Whether steps are too large, and what came of it, as the end of a sentence.
 struct Excess {
   bool is_lost = false;    // no better than at first, or than a guess
-  bool is_wild = false;    // every step large, and little won
+  bool is_wild = false;    // every step large, or weights that were thrown away and grew, and little won
   bool is_thrown = false;  // far above its start before it fell
   bool is_any() const noexcept { return is_lost || is_wild || is_thrown; }
 };
@@ -270,7 +270,7 @@ Excess excess_of(const RunRecord& run, const Steps& steps) {
   excess.is_thrown = (is_ruinous && peak > kThrownOff) || ((is_grown || 2 * high >= ratios.size()) && peak > kThrown);
   excess.is_lost = (is_large && has_loss_suffered(run)) || ((is_ruinous || is_grown) && is_loss_of_a_guess(run)) ||
                    (excess.is_thrown && left > kHalf) || has_collapsed(run, steps);
-  excess.is_wild = is_ruinous && high == ratios.size() && left > kMuch;
+  excess.is_wild = is_ruinous && ((high == ratios.size() && left > kMuch) || (is_grown && left > kHalf));
   return excess;
 }
 
