@@ -54,7 +54,8 @@ Changes changes_of(const RunRecord& run, const History& weight) {
   for (std::size_t i = 0; i < weight.size(); ++i) {
     const auto taken = [&](std::size_t row) { return run.steps[weight.points[row]].optimizer_step; };
     if (const double update = weight.at(Column::kUpdate, i); !std::isnan(update)) {
-      changes.known += std::max<std::int64_t>(1, std::llround(weight.at(Column::kGap, i)));
+      // Steps that nobody counted may have been evaluations.
+      changes.known += taken(i) >= 0 ? std::llround(std::max(1.0, weight.at(Column::kGap, i))) : 1;
       changes.real += update != 0 ? 1 : 0;
     } else if (i > 0 && taken(i - 1) >= 0 && taken(i) > taken(i - 1) && std::isfinite(weight.at(Column::kL2, i))) {
       changes.known += taken(i) - taken(i - 1);
