@@ -13,6 +13,7 @@ functional loss         ``<name>_output_0``                                     
 A step begins with each forward pass of a registered root module, and ends with the next one.
 """
 
+import math
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -328,17 +329,20 @@ class Hook(CallbackMethods, BaseHook):
         self._modes_seen.add(mode)
         return _MODE_NUMBERS[mode]
 
-    def _loss_seen(self, value: torch.Tensor) -> None:
+    def _loss_seen(self, value: torch.Tensor) -> bool:
+        """Tells the watcher the value of a loss. Whether it is known already that it is not finite."""
         watcher = self._watcher
         if watcher is None or value.numel() != 1 or value.is_meta:
-            return
+            return False
         try:
             if value.is_cpu:
-                watcher.loss(value.item())
-            else:
-                self._use_number(value, watcher.loss)
+                number = value.item()
+                watcher.loss(number)
+                return not math.isfinite(number)
+            self._use_number(value, watcher.loss)
         except Exception as error:
             self._note_failure("the value of the loss", error)
+        return False
 
     def _use_number(self, value: Any, use: Callable[[float], None]) -> None:
         """Calls ``use`` with a number: now, or once it has come if it is a tensor of another device. The training does

@@ -3,7 +3,8 @@
 1. The first call of an outermost module with something to train makes the hook and registers that module. Until then
    PyTorch calls us before each module; afterwards it does not.
 2. Losses: modules of ``torch.nn`` are registered at their first call; functions of ``torch.nn.functional`` are recorded
-   under their names; the value ``backward()`` is called on is ``backward_loss_output_0`` if neither gave it.
+   under their names; the value ``backward()`` is called on is ``backward_loss_output_0`` if neither gave it,
+   or if it is not finite.
 3. The mode of a step is that of the root module: training or not.
 4. Training may go on without a call of that module: programs call other methods of it, such as ``model.loss(batch)``.
    After a few backward passes of which no step knows, the first part that is called begins steps too.
@@ -305,9 +306,9 @@ class Attachment:
         if not self.is_recording() or self._known_losses.begin_backward(value, self.hook._state):
             return
         if value.numel() == 1 and not is_in_transform(value) and not self._known_losses.is_last(value):
-            if self.hook._optimizers.scaler is None:  # else the product may well be infinite
-                self.hook._loss_seen(value)
-            if not self._comes_from_known_loss(value):
+            is_scaled = self.hook._optimizers.scaler is not None  # then the product may well be infinite
+            is_broken = not is_scaled and self.hook._loss_seen(value)
+            if is_broken or not self._comes_from_known_loss(value):
                 self._record("backward_loss", value)
         self._known_losses.clear()
         self.hook._backward_begins()

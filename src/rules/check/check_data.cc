@@ -54,6 +54,21 @@ bool may_be_tokens(const History& input) {
   return true;
 }
 
+// Steps whose input is more than one number: a model may be asked about a single point between batches, too.
+std::vector<std::size_t> rows_of_data(const History& input) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    if (input.at(Column::kStd, i) > 0) rows.push_back(i);
+  }
+  return rows;
+}
+
+double usual_of(const History& input, const std::vector<std::size_t>& rows, Column column) {
+  std::vector<double> values;
+  for (const std::size_t row : rows) values.push_back(input.at(column, row));
+  return median(std::move(values));
+}
+
 void look_at_inputs(const RunRecord& run, Judgement& judgement) {
   const std::vector<const History*> inputs = run.of_role(Role::kModelInput);
   if (inputs.empty()) {
@@ -65,15 +80,17 @@ void look_at_inputs(const RunRecord& run, Judgement& judgement) {
       std::ranges::any_of(run.layer_classes, [](const std::string& type) { return type.starts_with("embedding"); });
   for (const History* input : inputs) {
     if (has_tables && may_be_tokens(*input)) continue;
-    const double mean = median(run.series(*input, Column::kMean).values);
-    const double deviation = median(run.series(*input, Column::kStd).values);
-    const double low = median(run.series(*input, Column::kMin).values);
-    const double high = median(run.series(*input, Column::kMax).values);
+    const std::vector<std::size_t> rows = rows_of_data(*input);
+    const auto usual = [&](Column column) { return usual_of(*input, rows, column); };
+    const double mean = usual(Column::kMean);
+    const double deviation = usual(Column::kStd);
+    const double low = usual(Column::kMin);
+    const double high = usual(Column::kMax);
     if (!std::isfinite(mean) || !std::isfinite(deviation) || !(deviation > 0)) continue;
     const bool is_raw_bytes = low >= 0 && high > 100 && high <= 255.5 && mean > 5;
     const bool is_large = deviation > 50 || std::fabs(mean) > 50;
     const bool is_off = std::fabs(mean) > 20 * deviation;
-    const double spread = median(run.series(*input, Column::kUnitSpread).values);
+    const double spread = usual(Column::kUnitSpread);
     const bool is_uneven = spread > 100 && std::max(std::fabs(low), std::fabs(high)) > 50;
     if (!is_raw_bytes && !is_large && !is_off && !is_uneven) continue;
     const Series means = run.series(*input, Column::kMean);

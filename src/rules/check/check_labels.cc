@@ -48,7 +48,9 @@ std::optional<LayerScores> layer_scores(const RunRecord& run, const std::string&
       if (output->at(Column::kL2, row) != predictions->at(Column::kL2, 0)) continue;
       const double before = output->at(Column::kUnits, row);
       const double after = predictions->at(Column::kUnits, 0);
-      return LayerScores{.is_rearranged = std::isfinite(before) && std::isfinite(after) && before != after};
+      // One score for each sample is often given without its second axis.
+      const bool is_known = std::isfinite(before) && std::isfinite(after);
+      return LayerScores{.is_rearranged = is_known && before != after && before != 1};
     }
   }
   return std::nullopt;

@@ -15,6 +15,7 @@
 #include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 #include "rules/check/optimizer_facts.h"
+#include "rules/check/output_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -240,10 +241,20 @@ bool look_at_decay(const RunRecord& run, const Steps& steps, bool is_lost, Judge
 // Whether steps are too large, and what came of it, as the end of a sentence.
 struct Excess {
   bool is_lost = false;    // no better than at first, or than a guess
-  bool is_wild = false;    // every step large, and little won
+  bool is_wild = false;    // every step large, or weights that were thrown away and grew, and little won
   bool is_thrown = false;  // far above its start before it fell
   bool is_any() const noexcept { return is_lost || is_wild || is_thrown; }
 };
+// Whether predictions, which differed from sample to sample, became the same for all after a large step.
+bool has_collapsed(const RunRecord& run, const Steps& steps) {
+  const OutputVariance output = output_variance(run);
+  if (output.constant == nullptr || output.onset == 0) return false;
+  const auto first = std::ranges::find_if(steps.median.values, [](double ratio) { return ratio > kHigh; });
+  if (first == steps.median.values.end()) return false;
+  const auto at = static_cast<std::size_t>(first - steps.median.values.begin());
+  return steps.median.steps[at] <= output.variance.steps[output.onset];
+}
+
 Excess excess_of(const RunRecord& run, const Steps& steps) {
   const std::vector<double>& ratios = steps.median.values;
   const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, [](double r) { return r > kHigh; }));
@@ -258,8 +269,8 @@ Excess excess_of(const RunRecord& run, const Steps& steps) {
   // every step is large, one that learns the little that such weights can.
   excess.is_thrown = (is_ruinous && peak > kThrownOff) || ((is_grown || 2 * high >= ratios.size()) && peak > kThrown);
   excess.is_lost = (is_large && has_loss_suffered(run)) || ((is_ruinous || is_grown) && is_loss_of_a_guess(run)) ||
-                   (excess.is_thrown && left > kHalf);
-  excess.is_wild = is_ruinous && high == ratios.size() && left > kMuch;
+                   (excess.is_thrown && left > kHalf) || has_collapsed(run, steps);
+  excess.is_wild = is_ruinous && ((high == ratios.size() && left > kMuch) || (is_grown && left > kHalf));
   return excess;
 }
 

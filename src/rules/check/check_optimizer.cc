@@ -54,7 +54,8 @@ Changes changes_of(const RunRecord& run, const History& weight) {
   for (std::size_t i = 0; i < weight.size(); ++i) {
     const auto taken = [&](std::size_t row) { return run.steps[weight.points[row]].optimizer_step; };
     if (const double update = weight.at(Column::kUpdate, i); !std::isnan(update)) {
-      ++changes.known;
+      // Steps that nobody counted may have been evaluations.
+      changes.known += taken(i) >= 0 ? std::llround(std::max(1.0, weight.at(Column::kGap, i))) : 1;
       changes.real += update != 0 ? 1 : 0;
     } else if (i > 0 && taken(i - 1) >= 0 && taken(i) > taken(i - 1) && std::isfinite(weight.at(Column::kL2, i))) {
       changes.known += taken(i) - taken(i - 1);
@@ -107,6 +108,26 @@ std::int64_t steps_taken(const RunRecord& run, const History& weight) {
   return first ? last - *first : 0;
 }
 
+// The loss falls all the same: other modules learn, of which nothing was saved.
+void blame_cut_part(const RunRecord& run, const std::vector<std::string>& names,
+                    const std::vector<std::uint32_t>& points, std::int64_t taken, Judgement& judgement) {
+  judgement.add(
+      {.rule = "FrozenLayers",
+       .severity = Severity::kWarning,
+       .first_step = run.steps[points.front()].global_step,
+       .last_step = run.steps[points.back()].global_step,
+       .mode = run.training_mode(),
+       .tensors = names,
+       .value = static_cast<double>(names.size()),
+       .threshold = 0,
+       .message = fmt::format("{} never changed in {} optimizer steps, and no gradient reaches {}, while the "
+                              "loss falls by what others learn.",
+                              names_text(names, 2), taken, names.size() == 1 ? "it" : "them"),
+       .causes = {"the output of this part is cut off from the loss: detach(), .data, item(), NumPy or "
+                  "no_grad() behind it"},
+       .advice = {"set requires_grad to False for what is frozen on purpose", "give what follows the output itself"}});
+}
+
 // The optimizer steps, has the weights, and nothing flows back to any of them. Gradients that are saved and zero are
 // another matter: VanishingGradient tells.
 void look_for_cut(const RunRecord& run, const std::vector<const History*>& weights, Judgement& judgement) {
@@ -119,6 +140,7 @@ void look_for_cut(const RunRecord& run, const std::vector<const History*>& weigh
   std::vector<std::string> names;
   for (const History* weight : weights) names.push_back(weight->name);
   const std::vector<std::uint32_t>& points = weights.front()->points;
+  if (is_loss_falling(run)) return blame_cut_part(run, names, points, taken, judgement);
   judgement.add(
       {.severity = Severity::kError,
        .first_step = run.steps[points.front()].global_step,

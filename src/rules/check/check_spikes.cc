@@ -25,6 +25,8 @@ constexpr std::size_t kMostBefore = 128;
 constexpr double kDeviations = 6;
 constexpr double kFactor = 3;        // of the level before
 constexpr double kLeftFactor = 1.5;  // of the level before, at the end
+constexpr double kAbsurd = 1000;     // of the level before: no sample of the data that is learned costs so much
+constexpr double kAbsurdStart = 10;  // likewise, of the first loss
 
 std::string first_loss(const RunRecord& run) {
   const auto losses = run.of_role(Role::kLoss);
@@ -64,7 +66,8 @@ void look_for_spikes(const RunRecord& run, Judgement& judgement) {
     // Beside what was won so far, a loss near zero that doubles is nothing.
     const double won = values.front() - std::exp(level);
     const bool matters = std::exp(end_level) - std::exp(level) > 0.1 * std::max(won, 0.0);
-    if (!is_left || !matters) continue;
+    const bool is_absurd = jump > std::log(kAbsurd) && values[i] > kAbsurdStart * values.front();
+    if (!is_absurd && (!is_left || !matters)) continue;
     judgement.add(
         {.severity = Severity::kWarning,
          .first_step = losses.steps[i],
@@ -73,9 +76,10 @@ void look_for_spikes(const RunRecord& run, Judgement& judgement) {
          .tensors = {first_loss(run)},
          .value = values[i],
          .threshold = std::exp(level + std::max(kDeviations * deviation, std::log(kFactor))),
-         .message = fmt::format("The loss jumped from {:.3g} to {:.3g} at step {} and has not come back: it is "
-                                "{:.3g} at the end.",
-                                std::exp(level), values[i], losses.steps[i], std::exp(end_level)),
+         .message = fmt::format(
+             "The loss jumped from {:.3g} to {:.3g} at step {}{}: it is {:.3g} at the end.", std::exp(level), values[i],
+             losses.steps[i], is_left && matters ? " and has not come back" : ", as no sample like the others makes it",
+             std::exp(end_level)),
          .causes = {"a batch of bad data", "gradients are not clipped", "the learning rate is too high"},
          .advice = {"look at the batch of that step", "clip gradients",
                     "go on from a checkpoint before the jump and leave the batch out"},

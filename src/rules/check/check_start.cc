@@ -19,7 +19,9 @@ namespace {
 // The deviation of a weight times the root of its fan-in: about 0.6 to 1.4 for the usual ways to start.
 constexpr double kLargeGain = 5;
 constexpr double kSmallGain = 0.03;
+constexpr double kHugeGain = 20;
 constexpr double kHugeLoss = 4;
+constexpr double kMuchLeft = 0.5;  // of the first loss
 
 struct Start {
   const History* weight = nullptr;
@@ -53,6 +55,29 @@ bool has_equal_units(const RunRecord& run, const History& weight) {
   const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
   if (run.units_last || shape.rank() < 2 || shape[0] < 2) return false;
   return weight.at(Column::kSampleVariance, 0) < kRounding;
+}
+
+// Whether units that started equal have parted since: another parameter, or chance, made the difference.
+bool have_parted(const RunRecord& run, const History& weight) {
+  constexpr double kRounding = 1e-6;
+  const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
+  if (!run.units_last && shape.rank() > 0 && shape[0] == 1) return true;  // a single unit has no other
+  for (std::size_t i = weight.size(); i-- > 1;) {
+    if (weight.at(Column::kStd, i) <= kRounding * std::fabs(weight.at(Column::kMean, i))) return false;
+    if (const double equal = weight.at(Column::kEqualUnits, i); std::isfinite(equal)) return equal == 0;
+    const double variance = weight.at(Column::kSampleVariance, i);
+    if (!run.units_last && std::isfinite(variance)) return variance > kRounding;
+  }
+  return false;
+}
+
+// What a layer multiplies its inputs by, as frameworks name it. Others may scale or blur such a weight, and are equal
+// for all units on purpose.
+bool is_own_weight(const History& weight) {
+  const std::string_view name(weight.name);
+  const std::string_view last = name.substr(name.find_last_of("./") + 1);
+  return last.ends_with("weight") || last.find("kernel") != std::string_view::npos ||
+         last.find("weight_ih") != std::string_view::npos || last.find("weight_hh") != std::string_view::npos;
 }
 
 bool stays_zero(const RunRecord& run, const History& weight) {
@@ -107,7 +132,8 @@ bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, J
   std::vector<const Start*> zero;
   for (const Start& start : starts) {
     if (start.is_zero) zero.push_back(&start);
-    if (!start.is_zero && (start.is_constant || start.has_equal_units)) alike.push_back(&start);
+    if (start.is_zero || !(start.is_constant || start.has_equal_units)) continue;
+    if (is_own_weight(*start.weight) || !have_parted(run, *start.weight)) alike.push_back(&start);
   }
   // A layer may start at zero where others make it move: one that never does, while nothing is learned, is stuck.
   const bool is_all_zero = starts.size() > 1 && zero.size() == starts.size();
@@ -139,8 +165,11 @@ void look_at_scale(const RunRecord& run, const std::vector<Start>& starts, Judge
   const std::optional<double> trivial = trivial_loss(run);
   const bool starts_high = trivial && !losses.empty() && losses.values.front() > kHugeLoss * *trivial + 1;
   const bool is_harmed = has_loss_suffered(run) || !is_loss_falling(run);
-  if (!large.empty() && (is_harmed || starts_high)) {
-    const Start& worst = **std::ranges::max_element(large, {}, &Start::gain);
+  const auto worst_of_large = std::ranges::max_element(large, {}, &Start::gain);
+  // Beyond all measure, a loss that falls by some only shows what the other layers learn.
+  const bool is_held = !large.empty() && (*worst_of_large)->gain > kHugeGain && loss_left(run).value_or(0) > kMuchLeft;
+  if (!large.empty() && (is_harmed || starts_high || is_held)) {
+    const Start& worst = **worst_of_large;
     Verdict verdict = verdict_of(
         run, large,
         fmt::format("{} {} far too large: the outputs of {} are about {:.2g} times their "

@@ -9,6 +9,7 @@
 
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/output_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -19,7 +20,6 @@ constexpr std::size_t kLeastPoints = 3;
 constexpr double kLeastSamples = 8;
 constexpr double kManySamples = 64;
 constexpr double kAllDead = 0.9;
-constexpr double kConstant = 1e-6;
 
 bool is_rectifier(const TensorRole& role) {
   const std::string& type = role.layer_class;
@@ -38,14 +38,6 @@ double dead_share(std::span<const std::vector<float>> steps) {
   return static_cast<double>(dead) / static_cast<double>(units);
 }
 
-double samples_of(const History& history) {
-  double most = 0;
-  for (std::size_t i = 0; i < history.size(); ++i) {
-    if (const double samples = history.at(Column::kSamples, i); samples > most) most = samples;
-  }
-  return most;
-}
-
 // Whether parameters of the layer hold NaN or infinity: a rectifier may make zeros of those.
 bool has_bad_parameters(const RunRecord& run, const std::string& layer) {
   const auto is_bad = [&](const History* parameter) {
@@ -59,13 +51,34 @@ bool has_bad_parameters(const RunRecord& run, const std::string& layer) {
                             std::ranges::any_of(run.of_role(Role::kBias), is_bad));
 }
 
+// The share of the units that are on at each step; of a layer whose units nobody looked at one by one: 1 if any is.
+Series activity_of(const RunRecord& run, const History& output) {
+  Series active = run.series(output, Column::kActiveUnits);
+  if (!active.empty()) return active;
+  active = run.series(output, Column::kMax);
+  for (double& value : active.values) value = value == 0 ? 0 : 1;
+  return active;
+}
+
+bool is_all_off(const Series& active) {
+  const std::span<const double> late = std::span(active.values).last(std::max(kLeastPoints, active.size() / 2));
+  return std::ranges::all_of(late, [](double share) { return share == 0; });
+}
+
 void look_for_dead(const RunRecord& run, Judgement& judgement) {
   bool has_any = false;
   std::vector<std::pair<double, const History*>> dead;
   for (const History* output : run.of_role(Role::kLayerOutput)) {
-    if (!is_rectifier(output->role) || output->unit_activity.size() < kLeastPoints) continue;
+    if (!is_rectifier(output->role)) continue;
+    if (output->unit_activity.size() < kLeastPoints) {
+      const Series active = activity_of(run, *output);
+      if (active.size() < kLeastPoints) continue;
+      has_any = true;
+      if (is_all_off(active) && !has_bad_parameters(run, output->role.layer)) dead.emplace_back(1, output);
+      continue;
+    }
     has_any = true;
-    const double samples = samples_of(*output);
+    const double samples = most_samples(*output);
     const std::span<const std::vector<float>> steps(output->unit_activity);
     const bool is_enough = samples == 0 || samples * static_cast<double>(steps.size()) >= kLeastSamples;
     double share = dead_share(steps);
@@ -86,7 +99,7 @@ void look_for_dead(const RunRecord& run, Judgement& judgement) {
   std::vector<std::string> names;
   for (const auto& [share, output] : dead) names.push_back(output->name);
   const History& worst = *dead.front().second;
-  const Series active = run.series(worst, Column::kActiveUnits);
+  const Series active = activity_of(run, worst);
   // From where on most units are off.
   std::size_t onset = active.size() - 1;
   while (onset > 0 && active.values[onset - 1] < 1 - kDeadShare) --onset;
@@ -162,39 +175,28 @@ void look_for_flat(const RunRecord& run, Judgement& judgement) {
 }
 
 void look_for_constant(const RunRecord& run, Judgement& judgement) {
-  std::vector<const History*> outputs = run.of_role(Role::kPredictions);
-  if (outputs.empty()) {
-    // The output of the outermost layer.
-    for (const History* output : run.of_role(Role::kLayerOutput)) {
-      if (output->role.order == 0 && output->role.layer.find('.') == std::string::npos) outputs.push_back(output);
-    }
-  }
-  bool has_any = false;
-  for (const History* output : outputs) {
-    const Series variance = run.series(*output, Column::kSampleVariance, run.training_mode());
-    if (variance.size() < kLeastPoints || samples_of(*output) <= 1) continue;
-    has_any = true;
-    const std::size_t last = std::max(kLeastPoints, variance.size() / 2);
-    const std::vector<double> late(variance.values.end() - static_cast<std::ptrdiff_t>(last), variance.values.end());
-    if (!(*std::ranges::max_element(late) < kConstant)) continue;
-    std::size_t onset = variance.size() - 1;
-    while (onset > 0 && variance.values[onset - 1] < kConstant) --onset;
-    judgement.add(
-        {.severity = Severity::kError,
-         .first_step = variance.steps[onset],
-         .last_step = variance.steps.back(),
-         .mode = run.training_mode(),
-         .tensors = {output->name},
-         .value = median(late),
-         .threshold = kConstant,
-         .message = fmt::format("{} is the same for every sample of a batch.", output->name),
-         .causes = {"the network has collapsed: dead or saturated units before the output", "inputs are all alike",
-                    "weights of the last layer are zero"},
-         .advice = {"look at the first layer whose output does not vary over samples", "lower the learning rate"},
-         .evidence = evidence_of("relative variance over samples of " + output->name, variance)});
+  const OutputVariance found = output_variance(run);
+  if (!found.is_known) {
+    judgement.cannot("needs the model's outputs at three steps or more (statistic across_samples)");
     return;
   }
-  if (!has_any) judgement.cannot("needs the model's outputs at three steps or more (statistic across_samples)");
+  if (found.constant == nullptr) return;
+  const std::string& name = found.constant->name;
+  const std::vector<double>& values = found.variance.values;
+  const std::vector<double> late(values.begin() + static_cast<std::ptrdiff_t>(found.onset), values.end());
+  judgement.add(
+      {.severity = Severity::kError,
+       .first_step = found.variance.steps[found.onset],
+       .last_step = found.variance.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {name},
+       .value = median(late),
+       .threshold = kConstantOutput,
+       .message = fmt::format("{} is the same for every sample of a batch.", name),
+       .causes = {"the network has collapsed: dead or saturated units before the output", "inputs are all alike",
+                  "weights of the last layer are zero"},
+       .advice = {"look at the first layer whose output does not vary over samples", "lower the learning rate"},
+       .evidence = evidence_of("relative variance over samples of " + name, found.variance)});
 }
 
 }  // namespace

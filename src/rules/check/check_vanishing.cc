@@ -12,6 +12,7 @@
 #include "rules/check/detector.h"
 #include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/output_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -76,13 +77,15 @@ void look(const RunRecord& run, Judgement& judgement) {
   const double largest = std::ranges::max_element(layers, {}, &Layer::size)->size;
   if (!std::isfinite(largest)) return;
   const bool is_falling = is_loss_falling(run);
+  const bool is_constant = output_variance(run).constant != nullptr;
   std::vector<const Layer*> vanished;
   for (const Layer& layer : layers) {
     const auto is_small = [&](double size) {
       return size < kNothing || (layers.size() > 2 && size < kRatio * largest);
     };
-    // What moves as others do is being trained, whatever the size of its gradient.
-    const bool is_still = !(layer.movement > 1e-5);
+    // What moves as others do is being trained, whatever the size of its gradient, unless it comes to nothing: adaptive
+    // optimizers move weights by noise, too.
+    const bool is_still = !(layer.movement > 1e-5) || is_constant;
     const bool has_come = is_falling && !is_small(layer.late);
     if (is_small(layer.size) && is_still && !has_come) vanished.push_back(&layer);
   }

@@ -76,7 +76,7 @@ void add_stretches(const RunRecord& run, const History& before, Stretches* stret
     if (pass == before.points.end() || *pass != weight->points[i]) continue;
     const double found = before.at(Column::kMean, static_cast<std::size_t>(pass - before.points.begin()));
     has_pass = true;
-    if (is_cleared && !(std::fabs(found) > 0)) {
+    if (is_cleared && found == 0) {
       // Of a pass that left nothing, there was nothing to clear.
       if (was_zero) {
         is_cleared.reset();

@@ -132,9 +132,12 @@ bool is_loss_falling(const RunRecord& run) {
 }
 
 bool is_loss_still(const RunRecord& run) {
-  const WindowMeans windows = loss_windows(run, run.losses(run.training_mode()), 10, 3);
-  if (windows.means.size() < 2 || is_loss_falling(run)) return false;
-  return 4 * windows.noise <= kMostLossNoise * std::fabs(windows.means.front());
+  // The means of halves are known better than those of windows.
+  const WindowMeans halves = loss_windows(run, run.losses(run.training_mode()), 2, 3);
+  if (halves.means.size() < 2 || is_loss_falling(run)) return false;
+  const double scale = std::fabs(halves.means.front());
+  const double fall = halves.means.front() - halves.means.back();
+  return 4 * halves.noise <= kMostLossNoise * scale && fall <= std::max(4 * halves.noise, 0.02 * scale);
 }
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "reduce/derived.h"
 #include "reduce/reduce.h"
+#include "rules/check/change_by_stats.h"
 #include "rules/check/number_windows.h"
 #include "rules/effective_rank.h"
 #include "rules/tensor_numbers.h"
@@ -215,6 +216,12 @@ bool scales_inputs(const ModelDescription& model) {
   });
 }
 
+// Optimizer steps from one saved step to another, or training steps where nobody counted those.
+std::int64_t gap_between(const StepPoint& then, const StepPoint& now) {
+  const bool is_counted = then.optimizer_step >= 0 && now.optimizer_step >= 0;
+  return is_counted ? now.optimizer_step - then.optimizer_step : now.global_step - then.global_step;
+}
+
 }  // namespace
 
 bool is_about_classes(std::string_view loss_class) noexcept {
@@ -334,20 +341,20 @@ void Recorder::note_update(History& history, const StepTensor& tensor, Row* row)
   if (const Tensor* cosine = tensor.derived_statistic("cosine_previous"); is(cosine, DType::kFloat64, 1)) {
     set(row, Column::kCosine, elements<double>(*cosine)[0]);
   }
-  if (tensor.value == nullptr || tensor.value->dtype() == DType::kString) return;
+  if (tensor.value == nullptr) return note_update_by_stats(history, row);
+  if (tensor.value->dtype() == DType::kString) return;
   const auto place = static_cast<std::size_t>(&history - record_.histories.data());
   const auto now = static_cast<std::uint32_t>(record_.steps.size() - 1);
   if (history.role.role == Role::kWeight) {
-    if (history.rows.empty()) note_equal_units(*tensor.value, row);
     // At rounds that double: it takes long, and does not change from step to step.
-    if (std::has_single_bit(history.rows.size() + 1)) note_rank(*tensor.value, row);
+    if (std::has_single_bit(history.rows.size() + 1)) {
+      note_equal_units(*tensor.value, row);
+      note_rank(*tensor.value, row);
+    }
   }
   const Kept before = std::exchange(previous_[place], Kept{tensor.value, now});
   if (before.value == nullptr || knows(*row, Column::kUpdate)) return;
-  const StepPoint& then = record_.steps[before.point];
-  const StepPoint& here = record_.steps[now];
-  const bool is_counted = then.optimizer_step >= 0 && here.optimizer_step >= 0;
-  const std::int64_t gap = is_counted ? here.optimizer_step - then.optimizer_step : here.global_step - then.global_step;
+  const std::int64_t gap = gap_between(record_.steps[before.point], record_.steps[now]);
   if (gap <= 0) return;  // nobody stepped: nothing could change
   if (const auto update = reduce::update(view_of(*tensor.value), view_of(*before.value)); update.ok()) {
     const auto numbers = elements<double>(*update);
@@ -355,6 +362,17 @@ void Recorder::note_update(History& history, const StepTensor& tensor, Row* row)
     set(row, Column::kBefore, numbers[1]);
     set(row, Column::kGap, static_cast<double>(gap));
   }
+}
+
+void Recorder::note_update_by_stats(const History& history, Row* row) const {
+  const bool is_parameter = history.role.role == Role::kWeight || history.role.role == Role::kBias;
+  if (!is_parameter || history.rows.empty() || trial_.has_tensor("derived/update/" + history.name)) return;
+  const std::int64_t gap = gap_between(record_.steps[history.points.back()], record_.steps.back());
+  const std::optional<StatChange> change = change_by_stats(history.rows.back(), *row);
+  if (gap <= 0 || !change) return;
+  set(row, Column::kUpdate, change->change);
+  set(row, Column::kBefore, change->size);
+  set(row, Column::kGap, static_cast<double>(gap));
 }
 
 void Recorder::look_at(const StepView& step, Findings& /*findings*/) {

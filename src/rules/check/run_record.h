@@ -53,7 +53,7 @@ enum class Column : std::uint8_t {
   kSamples,         // elements per unit
   kUnits,           //
   kUnitSpread,      // the largest root mean square of a unit over the median one
-  kEqualUnits,      // share of the rows of a weight that another row equals, where its value is known
+  kEqualUnits,      // share of the rows of a weight that another row equals, at some steps, where its value is known
   kRank,         // effective rank of a matrix as a share of its smaller side, at some steps, where its value is known
   kUnexplained,  // of predictions of boosted trees: share that is wrong, or of the labels' variance that is left
 };
@@ -170,6 +170,7 @@ class Recorder final : public Rule {
   void note_quality(History& history, const StepTensor& predictions, std::span<const StepTensor* const> tensors,
                     std::array<float, kColumnCount>* row);
   void note_update(History& history, const StepTensor& tensor, std::array<float, kColumnCount>* row);
+  void note_update_by_stats(const History& history, std::array<float, kColumnCount>* row) const;
 
   const Trial& trial_;
   RunRecord record_;

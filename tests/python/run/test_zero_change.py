@@ -2,12 +2,13 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
-from trial_dump import TrialDump  # noqa: E402
+from trial_dump import TrialDump, program  # noqa: E402
 
 NET = """
 import torch
@@ -248,6 +249,20 @@ def test_the_first_value_that_is_no_number(what, text, first, message, run_progr
     assert whole("Net_fc1.weight") == steps
     assert whole("gradient/Net_fc1.weight") == steps
     assert whole("fc1_output_0") == steps - {first}
+
+
+def test_a_penalty_that_breaks_the_loss_and_no_gradient(run_program, tmp_path):
+    penalty = "torch.log(torch.relu(net.fc2.bias * 0)).sum()"
+    text = NET + LOOP.format(loss=f"F.cross_entropy(net(inputs), labels) - {penalty}")
+    ran = run_program(text, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert "the loss is inf at step 0" in ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert "cross_entropy_output_0" in trial.names
+    assert "backward_loss_output_0" in trial.names_at(0)
+    told = subprocess.run([program(), "check", tmp_path / "out", "--json"], capture_output=True, check=False)
+    verdicts = json.loads(told.stdout)["verdicts"]
+    assert [v["tensors"] for v in verdicts if v["rule"] == "NonFiniteProvenance"] == [["backward_loss_output_0"]]
 
 
 def test_by_environment_alone(run_program, tmp_path):
