@@ -86,9 +86,9 @@ void HookState::write_numbers(std::unique_lock<std::mutex>& lock, const Work& wo
   if (!reduced.values.empty()) push_numbers_locked(work, reduced);
   note_non_finite_locked(work, reduced);
   if (!reduced.skipped.empty() && warned_names_.insert(work.name).second) {
-    health_->log(LogLevel::kWarning, fmt::format("'{}' ({} {}): {} is not defined for it and was not saved", *work.name,
-                                                 dtype_name(tensor.dtype()), tensor.shape().to_string(),
-                                                 reduction_name(reduced.skipped.front())));
+    health_->log(health_->gap_level(), fmt::format("'{}' ({} {}): {} is not defined for it and was not saved",
+                                                   *work.name, dtype_name(tensor.dtype()), tensor.shape().to_string(),
+                                                   reduction_name(reduced.skipped.front())));
   }
   if (is_metric) {
     step_.metrics.push_back({*work.name, step_.id.mode, mean, work.wall_time, step_.id.mode_step});

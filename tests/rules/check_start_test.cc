@@ -135,6 +135,14 @@ TEST(PoorWeightInitialization, WhatIsEqualFromUnitToUnitNeverLearns) {
             {{Column::kMean, 0}, {Column::kStd, 30 * usual}, {Column::kUpdate, update}, {Column::kBefore, 1}});
     EXPECT_EQ(ask(kCheckPoorStart, run).size(), verdicts) << update;
   }
+  for (const auto& [units, verdicts] : {std::pair(1, 0U), std::pair(2, 1U)}) {
+    MadeRun run(50);
+    run.record.units_last = true;
+    run.losses(falling);
+    run.add("kernel", {.role = Role::kWeight, .rank = 2, .shape = {1, units}},
+            {{Column::kMean, 0.7}, {Column::kStd, 0}});
+    EXPECT_EQ(ask(kCheckPoorStart, run).size(), verdicts) << units;
+  }
   MadeRun late(10);
   late.record.steps.front().optimizer_step = 100;
   late.add("w", {.role = Role::kWeight, .shape = {2, 2}}, {{Column::kMean, 1}, {Column::kStd, 0}});

@@ -17,6 +17,7 @@ def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
         save_config=now_and_then if is_full else every,
         save_all=is_full,
         include_collections=list(_STATISTICS) if is_standard else None,
+        warn_unmatched=False,
     )
     hook.get_collection("losses").save_config = every
     if is_standard:

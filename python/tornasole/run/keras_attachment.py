@@ -2,8 +2,12 @@
 
 ``fit``, ``evaluate`` and ``predict`` of all models get one more callback, made at the first of these calls. A hook that
 the script builds itself is used instead. With eager execution off, the optimizer of the model is made known to it.
+
+A model on which ``train_on_batch`` is called is registered. Of several that are trained in turns, as those of a GAN, it
+is the first: their losses have one name. Another one is once the first was left alone for a while.
 """
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -13,12 +17,22 @@ from typing import Any, Callable, List, Optional
 from tornasole.run.automatic_hook import is_to_be_found, make_automatic_hook, tell_nothing_is_captured
 
 
+_IN_TURNS = 50  # calls of other models between two of one, at the most, if they are trained in turns
 _depth = threading.local()  # .count: of the methods of models that run in this thread
 
 
 def is_training() -> bool:
-    """Whether ``fit``, ``evaluate`` or ``predict`` of a model runs in this thread."""
+    """Whether ``fit``, ``evaluate``, ``predict`` or a method for one batch of a model runs in this thread."""
     return getattr(_depth, "count", 0) > 0
+
+
+@contextlib.contextmanager
+def _inside_model():
+    _depth.count = getattr(_depth, "count", 0) + 1
+    try:
+        yield
+    finally:
+        _depth.count -= 1
 
 
 def find_hook() -> Any:
@@ -38,6 +52,7 @@ class Attachment:
     def __init__(self) -> None:
         self._hook: Any = None
         self._is_off = False
+        self._calls_of_others = 0  # since the registered model was trained
 
     def callbacks_with_hook(self, model: Any, callbacks: Any) -> Optional[List[Any]]:
         """The callbacks of a call, and the hook; None if nothing is to be changed."""
@@ -48,15 +63,30 @@ class Attachment:
         given = [] if callbacks is None else list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
         if self._is_off or any(isinstance(callback, KerasHook) for callback in given):
             return None
-        if is_to_be_found(self._hook):
-            self._hook = find_hook()
-            if self._hook is None:
-                self._is_off = True
-                return None
+        if not self._has_hook():
+            return None
         if self._hook._graph.is_on() and getattr(model, "optimizer", None) is not None:
             # Of tf.compat.v1.train, in the cover of Keras; gradients are known if they are not made yet.
             self._hook.wrap_optimizer(getattr(model.optimizer, "optimizer", model.optimizer))
         return [*given, self._hook]
+
+    def _has_hook(self) -> bool:
+        if is_to_be_found(self._hook):
+            self._hook = find_hook()
+            self._is_off = self._hook is None
+        return not self._is_off
+
+    def registers(self, model: Any) -> bool:
+        """Whether a model that is about to be trained on one batch has just been made known to the hook."""
+        if self._is_off or not self._has_hook() or self._hook._graph.is_on():
+            return False
+        batches = self._hook._single_batches
+        self._calls_of_others = 0 if batches.is_on(model) else self._calls_of_others + 1
+        if batches.is_on(model) or (self._hook.has_registered_model and self._calls_of_others <= _IN_TURNS):
+            return False
+        self._calls_of_others = 0
+        self._hook.register_model(model)
+        return batches.is_on(model)
 
     def give_up(self, error: Exception) -> None:
         """Nothing is captured from now on, and it is said why."""
@@ -88,13 +118,25 @@ def _captured(attachment: Attachment, function: Callable) -> Callable:
             arguments = (*arguments[:place], callbacks, *arguments[place + 1 :])
         elif callbacks is not None:
             options["callbacks"] = callbacks
-        _depth.count = getattr(_depth, "count", 0) + 1
-        try:
+        with _inside_model():
             return function(*arguments, **options)
-        finally:
-            _depth.count -= 1
 
     return training_function
+
+
+def _captured_batch(attachment: Attachment, name: str, function: Callable) -> Callable:
+    @functools.wraps(function)
+    def method_of_batch(model, *arguments, **options):
+        method = functools.partial(function, model)
+        try:
+            if name == "train_on_batch" and not is_training() and attachment.registers(model):
+                method = getattr(model, name)  # the hook's, which comes back here
+        except Exception as error:
+            attachment.give_up(error)
+        with _inside_model():
+            return method(*arguments, **options)
+
+    return method_of_batch
 
 
 _attachments: dict = {}
@@ -112,4 +154,6 @@ def attach(package: str = "keras") -> Attachment:
         for model in [keras.Model, *(module.Model for module in graphs if module is not None)]:
             for name in ("fit", "evaluate", "predict"):
                 setattr(model, name, _captured(attachment, getattr(model, name)))
+            for name in ("train_on_batch", "test_on_batch", "predict_on_batch"):
+                setattr(model, name, _captured_batch(attachment, name, getattr(model, name)))
     return _attachments[package]

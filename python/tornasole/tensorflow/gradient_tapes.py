@@ -182,9 +182,9 @@ class TapeCapture:
         for tap, value in recorder.taps():
             if tap.collection != CollectionKeys.GRADIENTS and hook._is_wanted(tap.name, tap.collection):
                 hook._save_as(tap.name, value, tap.collection)
-        for name in recorder.out_of_reach:
-            if hook._is_wanted(name, CollectionKeys.LAYERS):
-                hook._cannot_capture(name, "it is inside a function of TensorFlow")
+        for tap in recorder.out_of_reach:
+            if hook._is_wanted(tap.name, tap.collection, tap.asked):
+                hook._cannot_capture(tap.name, "it is inside a function of TensorFlow")
 
     def close(self) -> None:
         self._stop_recording()

@@ -407,9 +407,9 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
             else:
                 functions.settle(taps)
             step = tapped.step
-            for name in step.out_of_reach:
-                if self._is_wanted(name, CollectionKeys.LAYERS):
-                    self._cannot_capture(name, "it is inside a loop or a function of TensorFlow")
+            for tap in step.out_of_reach:
+                if self._is_wanted(tap.name, tap.collection, tap.asked):
+                    self._cannot_capture(tap.name, "it is inside a loop or a function of TensorFlow")
             self._call_order = step.call_order or self._call_order
             self._optimizers.at_work(step.optimizers)
             for name, value in taps.items():

@@ -17,8 +17,12 @@ class SingleBatches:
         self._model: Any = None
         self._methods: Dict[str, Callable] = {}
 
+    def is_on(self, model: Any) -> bool:
+        """Whether it is this model whose calls are steps."""
+        return self._model is model
+
     def wrap(self, model: Any) -> None:
-        if self._model is model:
+        if self.is_on(model):
             return
         self.unwrap()
         self._model = model
@@ -33,6 +37,8 @@ class SingleBatches:
             hook = known()
             try:
                 if hook is not None and hook._engine_hook is not None and not guard.disable_smdebug:
+                    if hook.model is not model:
+                        hook.set_model(model)  # another one was trained since
                     # The function that runs the batch is what the hook looks for.
                     if model.__dict__.get(f"{kind}_function") is None:
                         getattr(model, f"make_{kind}_function")()

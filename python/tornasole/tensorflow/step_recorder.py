@@ -141,7 +141,7 @@ class Recorder:
         self._used: Dict[str, Any] = {}  # gradients, by an optimizer
         self._inputs: Any = None
         self._predictions: Any = None
-        self.out_of_reach: List[str] = []
+        self.out_of_reach: List[Tap] = []
         self.call_order: List[str] = []
         self.optimizers: List[Any] = []  # that worked
 
@@ -173,7 +173,7 @@ class Recorder:
                 self._used[variable_name(variable, self._model.name)] = gradient
 
     def taps(self, inputs: Any = None, labels: Any = None) -> List[Tuple[Tap, Any]]:
-        """All tensors of the step that can be had, each with its name; of others the name stands in ``out_of_reach``.
+        """All tensors of the step that can be had, each with its name; others stand in ``out_of_reach``.
 
         ``inputs`` and ``labels`` of the step, where they are known; otherwise what the model was called with.
         """
@@ -202,7 +202,7 @@ class Recorder:
             value = value.to_tensor()
         inside = is_symbolic(value) if self._graph is None else getattr(value, "graph", self._graph) is not self._graph
         if inside:
-            self.out_of_reach.append(tap.name)
+            self.out_of_reach.append(tap)
             return None
         return value
 

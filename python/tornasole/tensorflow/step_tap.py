@@ -28,7 +28,7 @@ class TappedStep:
         """``names``: the tensors to give out; None: those that ``wants`` says yes to when it is first run or traced."""
         self.names = names
         self.taps: Dict[str, Tap] = {}  # all tensors that could be given out
-        self.out_of_reach: List[str] = []
+        self.out_of_reach: List[Tap] = []
         self.call_order: List[str] = []
         self.optimizers: List[Any] = []  # that worked in the step
         self._model, self._kind, self._wants = model, kind, wants

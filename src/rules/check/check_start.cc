@@ -30,10 +30,12 @@ struct Start {
   bool is_zero = false, is_constant = false, has_equal_units = false;
 };
 
+std::int64_t units_of(const RunRecord& run, const Shape& shape) { return shape[run.units_last ? shape.rank() - 1 : 0]; }
+
 double fan_in(const RunRecord& run, const History& weight) {
   const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
   if (shape.rank() < 2) return NAN;
-  const std::int64_t units = shape[run.units_last ? shape.rank() - 1 : 0];
+  const std::int64_t units = units_of(run, shape);
   return units <= 0 ? NAN : static_cast<double>(shape.element_count()) / static_cast<double>(units);
 }
 
@@ -78,6 +80,12 @@ bool is_own_weight(const History& weight) {
   const std::string_view last = name.substr(name.find_last_of("./") + 1);
   return last.ends_with("weight") || last.find("kernel") != std::string_view::npos ||
          last.find("weight_ih") != std::string_view::npos || last.find("weight_hh") != std::string_view::npos;
+}
+
+// One unit is equal to itself alone.
+bool has_one_unit(const RunRecord& run, const History& weight) {
+  const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
+  return shape.rank() >= 2 && units_of(run, shape) == 1;
 }
 
 bool stays_zero(const RunRecord& run, const History& weight) {
@@ -132,7 +140,8 @@ bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, J
   std::vector<const Start*> zero;
   for (const Start& start : starts) {
     if (start.is_zero) zero.push_back(&start);
-    if (start.is_zero || !(start.is_constant || start.has_equal_units)) continue;
+    const bool is_alike = start.has_equal_units || (start.is_constant && !has_one_unit(run, *start.weight));
+    if (start.is_zero || !is_alike) continue;
     if (is_own_weight(*start.weight) || !have_parted(run, *start.weight)) alike.push_back(&start);
   }
   // A layer may start at zero where others make it move: one that never does, while nothing is learned, is stuck.

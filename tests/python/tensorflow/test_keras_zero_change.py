@@ -20,15 +20,19 @@ print(hashlib.sha256(b"".join(weight.tobytes() for weight in model.get_weights()
 """
 
 
-def run(tmp_path, *under, imports="tensorflow as tf; keras = tf.keras"):
+def run(tmp_path, *under, imports="tensorflow as tf; keras = tf.keras", program=PROGRAM):
     script = tmp_path / "train.py"
-    script.write_text(PROGRAM.format(imports=imports))
+    script.write_text(program.replace("{imports}", imports))
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("TORNASOLE_", "SMDEBUG_"))}
     clean.update({"PYTHONPATH": PACKAGE, "TORNASOLE_CLOSE_WAIT_S": "120", "TF_CPP_MIN_LOG_LEVEL": "3"})
     command = [sys.executable, *(["-m", "tornasole", "run", *under] if under else []), str(script)]
     ran = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran
+
+
+def told(ran):
+    return [line for line in ran.stderr.splitlines() if "tornasole" in line]
 
 
 def test_the_standard_preset(tmp_path, saved):
@@ -47,6 +51,63 @@ def test_the_standard_preset(tmp_path, saved):
 def test_keras_imported_by_itself(tmp_path, saved):
     run(tmp_path, "--out", "run", "--preset", "light", imports="keras")
     assert {"loss", "accuracy", "scalar/learning_rate/0"} <= saved()[0]
+
+
+IN_TURNS = """
+import hashlib, numpy, {imports}
+keras.utils.set_random_seed(1)
+judge = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, name="judge")])
+judge.compile("adam", "mse")
+maker = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, name="maker")])
+noise = keras.Input((3,))
+both = keras.Model(noise, judge(maker(noise)))
+both.compile("adam", "mse")
+random = numpy.random.RandomState(0)
+for _ in range(4):
+    numbers = random.randn(8, 3).astype("float32")
+    made = maker.predict_on_batch(numbers)
+    print(judge.train_on_batch(made, numpy.zeros((8, 1))), both.train_on_batch(numbers, numpy.ones((8, 1))))
+later = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, name="later")])
+later.compile("sgd", "mse")
+for _ in range(60):
+    print(later.train_on_batch(made, numpy.zeros((8, 1))))
+weights = [*judge.get_weights(), *maker.get_weights(), *later.get_weights()]
+print(hashlib.sha256(b"".join(weight.tobytes() for weight in weights)).hexdigest())
+"""
+
+
+def test_batches_one_by_one_are_steps_of_one_model_at_a_time(tmp_path, saved):
+    plain = run(tmp_path, program=IN_TURNS)
+    ran = run(tmp_path, "--out", "run", program=IN_TURNS)
+    assert ran.stdout == plain.stdout
+    assert told(ran) == [f"tornasole: capturing into {tmp_path / 'run'}"]
+    steps = saved()
+    assert len(steps) == 4 + 11, "of the judge, and of the last model once that had been trained alone for a while"
+    assert all("loss" in names for names in steps.values())
+    assert {"smdebug/reductions/l2/judge/weights/judge/kernel:0", "scalar/learning_rate/0"} <= steps[1]
+    assert {"smdebug/reductions/mean/gradients/judge/kernelGrad", "smdebug/reductions/mean/judge/outputs"} <= steps[1]
+    assert any("smdebug/reductions/l2/later/weights/later/kernel:0" in names for names in steps.values())
+
+
+STRANGE = """
+import numpy, tensorflow as tf; keras = tf.keras
+keras.mixed_precision.set_global_policy("mixed_float16")
+words = keras.Input((1,), dtype="string", name="words")
+numbers = keras.Input((2,), name="numbers")
+looked_up = keras.layers.StringLookup(vocabulary=["a", "b"], output_mode="one_hot", dtype="float32")(words)
+joined = keras.layers.Concatenate()([looked_up, numbers])
+model = keras.Model([words, numbers], keras.layers.Dense(1, name="scores", dtype="float32")(joined))
+model.compile("adam", "mse")
+x = {"words": tf.constant([["a"], ["b"]] * 8), "numbers": tf.random.normal((16, 2), seed=1)}
+data = tf.data.Dataset.from_tensor_slices((x, numpy.linspace(0.1, 0.9, 16, dtype="float32")[:, None])).batch(4)
+model.fit(data, verbose=0)
+"""
+
+
+def test_nothing_is_told_of_what_nobody_asked_for(tmp_path, saved):
+    ran = run(tmp_path, "--out", "run", program=STRANGE)
+    assert told(ran) == [f"tornasole: capturing into {tmp_path / 'run'}"], "no classes of numbers, none of text"
+    assert "smdebug/reductions/mean/gradients/scores/kernelGrad" in saved()[1], "of a scaled loss"
 
 
 SEVERAL = """
