@@ -102,6 +102,8 @@ class Guard:
         logger.error(BASE_ERROR_MESSAGE)
         logger.error("%s", error, exc_info=error)
         self.disable_smdebug = True
+        if self.hook is not None:
+            self.hook._has_failed = True
         edits.note()  # hooks look up
 
 

@@ -59,6 +59,7 @@ class BaseHook:
 
     _engine_hook: Any = None  # stays so in a copy, which captures nothing
     _is_automatic = False  # made without the script asking for it
+    _has_failed = False  # and switched capture off
     _rules: Any = None  # that run inside the training
     _is_closed = False
     _begun_mode: ModeKeys | None = None  # of the last step that was begun with one; what an enumeration is asked takes long

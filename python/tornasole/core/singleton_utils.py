@@ -12,7 +12,7 @@ import weakref
 from typing import Any
 
 from tornasole import _engine
-from tornasole.core.guard import guarded
+from tornasole.core.guard import guard, guarded
 from tornasole.core.logger import get_logger
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 
@@ -24,7 +24,10 @@ _closed_by_finalizer = 0  # the process, made by multiprocessing, that closes th
 
 
 def current_hook() -> Any:
-    """The hook of the process, or None."""
+    """The hook of the process, or None: one whose failure switched capture off is none once that is on again."""
+    global _current
+    if _current is not None and _current._has_failed and not guard.disable_smdebug:
+        _current = None
     return _current
 
 
@@ -49,8 +52,8 @@ def get_hook(*, json_config_path: str | None = None, hook_class=None, create_if_
     if hook_class is None:
         if create_if_not_exists:
             raise SMDebugValueError("a hook cannot be made without hook_class")
-        return _current
-    if _current is not None and not isinstance(_current, hook_class):
+        return current_hook()
+    if current_hook() is not None and not isinstance(_current, hook_class):
         get_logger().info("the current hook is no %s and is dropped", hook_class.__name__)
         _current = None
     if _current is None and create_if_not_exists:

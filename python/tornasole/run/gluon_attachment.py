@@ -42,7 +42,7 @@ class Attachment:
 
         def call_loss(block, *arguments):
             if self.hook is not None and not self._is_off:
-                if is_to_be_found(self.hook):  # the script gave it up: the next call of a model makes another
+                if self._is_given_up():  # the next call of a model finds another
                     self.hook, Block.__call__ = None, call_block
                 elif block not in self.hook.registered_blocks:
                     self._guarded(self.hook.register_block, block)
@@ -50,6 +50,12 @@ class Attachment:
 
         Block.__call__ = call_block
         Loss.__call__ = call_loss
+
+    def _is_given_up(self) -> bool:
+        """Whether the script gave up the hook, or built another one since."""
+        from tornasole.core.singleton_utils import current_hook
+
+        return is_to_be_found(self.hook) or current_hook() not in (None, self.hook)
 
     def _look_at(self, block: Block, arguments: tuple) -> None:
         if self.hook is None and not self._is_off and any(isinstance(one, NDArray) for one in arguments):

@@ -19,6 +19,7 @@ training with the same hook is numbered on, too.
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
@@ -261,7 +262,8 @@ class Hook(BaseHook, _TrainingCallback):
         text = message % arguments
         if text not in self._told:
             self._told.add(text)
-            self.logger.warning("%s", text)
+            is_asked_for = self._options.get("warn_unmatched", True)
+            self.logger.log(logging.WARNING if is_asked_for else logging.INFO, "%s", text)
 
     # ---- the groups; subclasses may replace them
 
@@ -316,9 +318,15 @@ class Hook(BaseHook, _TrainingCallback):
 
     def write_tree_model(self, model, epoch: int) -> None:
         """Saves the trees of the last round."""
-        if self._has_trees(model, "trees"):
-            for column, values in tree_table(model, rounds_of(model) - 1).items():
-                self._save(f"trees/{column}", values)
+        if not self._has_trees(model, "trees"):
+            return
+        try:
+            table = tree_table(model, rounds_of(model) - 1)
+        except xgboost.core.XGBoostError:
+            self._tell_once("trees cannot be saved: XGBoost refuses them, as those of several targets or in an update")
+            return
+        for column, values in table.items():
+            self._save(f"trees/{column}", values)
 
     def _shap(self, model, group: str) -> Optional[numpy.ndarray]:
         """Contributions of each feature to each prediction; computed once in a round, whoever asks."""

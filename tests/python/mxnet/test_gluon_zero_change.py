@@ -78,3 +78,30 @@ def test_the_hook_of_the_script_is_used(tmp_path):
     run(own + TRAINING.replace("HYBRID", "False"), tmp_path, "--out", "out")
     assert not (tmp_path / "out").exists()
     assert {LOSS, "net_dense0_weight"} <= set(TrialDump(tmp_path / "own").names)
+
+
+FAILS = """
+import tornasole.mxnet as smd
+from tornasole.core.utils import error_handling_agent
+
+class Failing(smd.Hook):
+    @error_handling_agent.catch_smdebug_errors()
+    def forward_hook(self, *arguments):
+        raise RuntimeError("on purpose")
+
+failing = Failing(out_dir="failing")
+TRAINING
+assert error_handling_agent.disable_smdebug
+error_handling_agent.disable_smdebug, error_handling_agent.hook = False, None
+NEXT
+TRAINING
+assert not error_handling_agent.disable_smdebug and smd.get_hook() is not failing
+"""
+
+
+@pytest.mark.parametrize("what, text, place", [("its own", 'smd.Hook(out_dir="next")', "next"), ("none", "", "out")])
+def test_a_hook_that_failed_is_not_the_one_of_the_next_training(what, text, place, tmp_path):
+    training = TRAINING.replace("HYBRID", "False")
+    program = FAILS.replace("TRAINING", training).replace("NEXT", text)
+    run(program, tmp_path, "--out", "out")
+    assert LOSS in TrialDump(tmp_path / place).names

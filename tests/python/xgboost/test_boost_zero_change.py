@@ -34,6 +34,26 @@ print(table["test-logloss-mean"][-1])
 """
 
 
+NUMBERS = """
+data = xgboost.DMatrix(X, label=X[:, 0] + X[:, 1])
+params = {"nthread": 1, "verbosity": 0}
+def train(data, first=None, **more):
+    return xgboost.train({**params, **more}, data, 12, evals=[(data, "train")], verbose_eval=False, xgb_model=first)
+"""
+LINEAR = NUMBERS + """
+told(train(data, booster="gblinear", updater="coord_descent"))
+"""
+UPDATE = NUMBERS + """
+first = xgboost.Booster(params, [data])
+for number in range(12):
+    first.update(data, number)
+told(train(data, first, process_type="update", updater="refresh"))
+"""
+TARGETS = NUMBERS + """
+told(train(xgboost.DMatrix(X, label=X[:, :2]), multi_strategy="multi_output_tree", tree_method="hist"))
+"""
+
+
 def run(text, tmp_path, *under, environment=None):
     script = tmp_path / "train.py"
     script.write_text(DATA + text)
@@ -49,6 +69,9 @@ PROGRAMS = [
     ("xgboost.train", TRAIN, {"train-logloss", "eval-logloss", "predictions", "labels", "trees/Node"}),
     ("scikit-learn", SKLEARN, {"validation_0-logloss", "validation_1-logloss", "hyperparameters/subsample"}),
     ("xgboost.cv", CV, {"train-logloss", "test-logloss"}),
+    ("a linear booster", LINEAR, {"train-rmse", "predictions"}),
+    ("trees that are brought up to date", UPDATE, {"train-rmse", "predictions"}),
+    ("trees of several targets", TARGETS, {"train-rmse"}),
 ]
 
 
@@ -57,7 +80,8 @@ def test_programs(what, text, names, tmp_path):
     plain = run(text, tmp_path)
     ran = run(text, tmp_path, "--out", "out")
     assert ran.stdout == plain.stdout, "the same model, and the program's own output alone"
-    assert "tornasole: capturing into" in ran.stderr
+    told = [line for line in ran.stderr.splitlines() if "tornasole" in line or "[bt]" in line]
+    assert told == [f"tornasole: capturing into {tmp_path / 'out'}"]
     trial = TrialDump(tmp_path / "out")
     assert names <= set(trial.names)
     assert trial.steps["GLOBAL"] == list(range(12)), "metrics are saved in every round"
