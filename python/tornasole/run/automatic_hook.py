@@ -14,6 +14,7 @@ from tornasole.run.program_stderr import LogToProgram, tell
 from tornasole.run.reserved_directory import reserve
 
 _MOST_OCCUPIED = 1000
+MOST_TRAININGS = 100  # of one program, that have a trial each
 # By which launchers tell a process how many there are. One that has not yet asked is no training of its own.
 _WORKERS_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 
@@ -25,9 +26,11 @@ def make_automatic_hook(hook_class, make_preset_hook: Callable[[str, Optional[st
     another process of the program or of an earlier call of ``tornasole run``, the next number is tried.
 
     ``make_preset_hook(name, out_dir)`` makes the one of a preset. ValueError for a name that is no preset; RuntimeError
-    where another library captures by the same configuration; whatever else is wrong with one is raised as the hook
-    raises it.
+    where another library captures by the same configuration, and for more trainings than have trials; whatever else is
+    wrong with one is raised as the hook raises it.
     """
+    if training > MOST_TRAININGS:
+        raise RuntimeError(f"{MOST_TRAININGS} trainings of this program have trials already")
     out = os.environ.get(OUT_VARIABLE) or None
     preset = os.environ.get(PRESET_VARIABLE)
     if preset and preset not in PRESETS:
@@ -63,6 +66,15 @@ def _is_alone(hook_class) -> bool:
     if any(os.environ.get(name, "1").strip() not in ("", "0", "1") for name in _WORKERS_VARIABLES):
         return False
     return hook_class.__new__(hook_class)._get_worker_rank()[1] == 1
+
+
+def end_training(hook: Any) -> None:
+    """Closes a hook that was made for one training: the next one has its own."""
+    from tornasole.core.singleton_utils import current_hook, del_hook
+
+    hook.close()
+    if current_hook() is hook:
+        del_hook()
 
 
 def is_to_be_found(hook: Any) -> bool:

@@ -15,9 +15,8 @@ import xgboost
 from xgboost import training
 
 from tornasole import SaveConfig
-from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.automatic_hook import end_training, make_automatic_hook, tell_nothing_is_captured
 
-_MOST_TRAININGS = 100
 _EVERY_ROUND = SaveConfig(save_interval=1)
 _NOW_AND_THEN = SaveConfig(save_interval=10)
 _AT_FIRST = SaveConfig(save_interval=10**15)
@@ -68,7 +67,8 @@ class Attachment:
         if self._is_off or any(isinstance(callback, Hook) for callback in callbacks):
             return None
         if self._hook is not None and self._hook._is_automatic and not self._running and not bound.get("xgb_model"):
-            self._end_training()
+            end_training(self._hook)
+            self._hook = None
         if self._hook is None:
             made_by_script = current_hook()
             if made_by_script is not None and not isinstance(made_by_script, Hook):
@@ -82,19 +82,9 @@ class Attachment:
 
     def _make_hook(self, hook_class, is_of_folds: bool):
         self._trainings += 1
-        if self._trainings > _MOST_TRAININGS:
-            raise RuntimeError(f"{_MOST_TRAININGS} trainings of this program have trials already")
         return make_automatic_hook(
             hook_class, lambda preset, out: make_preset_hook(hook_class, preset, out, is_of_folds), self._trainings
         )
-
-    def _end_training(self) -> None:
-        from tornasole.core.singleton_utils import current_hook, del_hook
-
-        self._hook.close()
-        if current_hook() is self._hook:
-            del_hook()
-        self._hook = None
 
     def _hand_over(self, bound: Dict[str, Any]) -> None:
         """What XGBoost does not tell its callbacks."""

@@ -3,6 +3,9 @@
 ``fit``, ``evaluate`` and ``predict`` of all models get one more callback, made at the first of these calls. A hook that
 the script builds itself is used instead. With eager execution off, the optimizer of the model is made known to it.
 
+Another model that is fitted, of a preset's run, is another training: it has a hook and a trial of its own, and the hook
+before is closed. One that was fitted before is not: models may be fitted in turns.
+
 A model on which ``train_on_batch`` is called is registered. Of several that are trained in turns, as those of a GAN, it
 is the first: their losses have one name. Another one is once the first was left alone for a while.
 """
@@ -10,11 +13,14 @@ is the first: their losses have one name. Another one is once the first was left
 import contextlib
 import functools
 import inspect
+import os
 import sys
 import threading
+import weakref
 from typing import Any, Callable, List, Optional
 
-from tornasole.run.automatic_hook import is_to_be_found, make_automatic_hook, tell_nothing_is_captured
+from tornasole.run import PRESET_VARIABLE
+from tornasole.run.automatic_hook import end_training, is_to_be_found, make_automatic_hook, tell_nothing_is_captured
 
 
 _IN_TURNS = 50  # calls of other models between two of one, at the most, if they are trained in turns
@@ -35,15 +41,15 @@ def _inside_model():
         _depth.count -= 1
 
 
-def find_hook() -> Any:
-    """The hook of the script, or one that is made; None if the script has one of another kind."""
+def find_hook(training: int = 1) -> Any:
+    """The hook of the script, or one that is made for its n-th training; None if the script has one of another kind."""
     from tornasole.core.singleton_utils import current_hook
     from tornasole.tensorflow.keras_hook import KerasHook
 
     made_by_script = current_hook()
     if made_by_script is not None and not isinstance(made_by_script, KerasHook):
         return None
-    return made_by_script or make_automatic_hook(KerasHook, _preset_hook)
+    return made_by_script or make_automatic_hook(KerasHook, _preset_hook, training)
 
 
 class Attachment:
@@ -53,6 +59,20 @@ class Attachment:
         self._hook: Any = None
         self._is_off = False
         self._calls_of_others = 0  # since the registered model was trained
+        self._fitted: List["weakref.ref[Any]"] = []  # models
+        self._trainings = 1  # that have a hook made for them, or will have
+
+    def fits(self, model: Any) -> None:
+        """A model is about to be fitted."""
+        if any(known() is model for known in self._fitted):
+            return
+        is_first = not self._fitted
+        self._fitted = [known for known in self._fitted if known() is not None] + [weakref.ref(model)]
+        hook = self._hook
+        if not is_first and hook is not None and hook._is_automatic and os.environ.get(PRESET_VARIABLE):
+            self._hook = None
+            self._trainings += 1
+            end_training(hook)
 
     def callbacks_with_hook(self, model: Any, callbacks: Any) -> Optional[List[Any]]:
         """The callbacks of a call, and the hook; None if nothing is to be changed."""
@@ -72,7 +92,7 @@ class Attachment:
 
     def _has_hook(self) -> bool:
         if is_to_be_found(self._hook):
-            self._hook = find_hook()
+            self._hook = find_hook(self._trainings)
             self._is_off = self._hook is None
         return not self._is_off
 
@@ -110,6 +130,8 @@ def _captured(attachment: Attachment, function: Callable) -> Callable:
         is_positional = place < len(arguments)
         callbacks = None
         try:
+            if function.__name__ == "fit" and not is_training():
+                attachment.fits(arguments[0])
             given = arguments[place] if is_positional else options.get("callbacks")
             callbacks = attachment.callbacks_with_hook(arguments[0], given)
         except Exception as error:

@@ -29,7 +29,7 @@ from tornasole import _engine
 from tornasole.core.guard import guard
 from tornasole.pytorch.calling_frames import owner_of
 from tornasole.pytorch.host_tensors import is_in_transform
-from tornasole.run.automatic_hook import make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.automatic_hook import MOST_TRAININGS, end_training, make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.program_stderr import tell
 from tornasole.run.stand_ins import stand_in
 
@@ -58,7 +58,6 @@ LOSS_FUNCTIONS = (
     "triplet_margin_with_distance_loss",
 )
 _UNKNOWN_PASSES = 3
-_MOST_TRAININGS = 100
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
@@ -132,11 +131,7 @@ class Attachment:
             self._look_for_model(module)
 
     def _end_training(self) -> None:
-        from tornasole.core.singleton_utils import current_hook, del_hook
-
-        self.hook.close()
-        if current_hook() is self.hook:
-            del_hook()
+        end_training(self.hook)
         self._next, self._known_pass, self._unknown_passes = set(), (-1, -1), 0
 
     def optimizer_given(self, group: Any) -> None:
@@ -172,8 +167,6 @@ class Attachment:
             return
         if hook is None:
             self._trainings += 1
-            if self._trainings > _MOST_TRAININGS:
-                raise RuntimeError(f"{_MOST_TRAININGS} trainings of this program have trials already")
             hook = make_hook(self._trainings)
             if hook is None:
                 self.is_off = True
@@ -206,8 +199,8 @@ class Attachment:
             return
         self._stop_search()
         self._replacements += 1
-        if self._replacements > _MOST_TRAININGS:
-            raise RuntimeError(f"the program has called {_MOST_TRAININGS} models and let go of each")
+        if self._replacements > MOST_TRAININGS:
+            raise RuntimeError(f"the program has called {MOST_TRAININGS} models and let go of each")
         left.difference_update(set(root.modules()))
         self.hook.register_module(root, _entry=module)
 

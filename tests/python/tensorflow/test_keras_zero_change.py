@@ -53,6 +53,37 @@ def test_keras_imported_by_itself(tmp_path, saved):
     assert {"loss", "accuracy", "scalar/learning_rate/0"} <= saved()[0]
 
 
+FOLDS = """
+import hashlib, numpy, {imports}
+keras.utils.set_random_seed(1)
+x = numpy.random.RandomState(0).randn(32, 4).astype("float32")
+def fit(model):
+    return model.fit(x, x[:, :1], batch_size=8, verbose=0).history["loss"]
+models = []
+for fold in range(3):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, name="of_fold_%d" % fold)])
+    model.compile("adam", "mse")
+    print(fit(model), model.evaluate(x, x[:, :1], verbose=0))
+    models.append(model)
+print(fit(models[2]), fit(models[0]))
+print(hashlib.sha256(b"".join(weight.tobytes() for one in models for weight in one.get_weights())).hexdigest())
+"""
+
+
+def test_each_model_that_is_fitted_has_a_trial(tmp_path, saved):
+    plain = run(tmp_path, program=FOLDS)
+    ran = run(tmp_path, "--out", "run", program=FOLDS)
+    assert ran.stdout == plain.stdout
+    assert [line.split("capturing into ")[1] for line in told(ran)] == [
+        str(tmp_path / "run"), str(tmp_path / "run-2"), str(tmp_path / "run-3")
+    ]
+    for fold, (directory, count) in enumerate([("run", 5), ("run-2", 5), ("run-3", 13)]):
+        steps = saved(tmp_path / directory)
+        assert (tmp_path / directory / "training_job_end.ts").exists()
+        assert len(steps) == count, "four of a fit, one of an evaluation; the last has models in turns, too"
+        assert f"smdebug/reductions/mean/gradients/of_fold_{fold}/kernelGrad" in steps[1]
+
+
 IN_TURNS = """
 import hashlib, numpy, {imports}
 keras.utils.set_random_seed(1)
