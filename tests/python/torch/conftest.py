@@ -19,6 +19,7 @@ SINCE = [
     ("test_a_model_in_shards", "2.6", "fully_shard"),
     ("test_the_same_trial", "2.3", "the version that smdebug is run with"),
     ("test_calm_steps_have_their_values_and_facts", "2.0", "callbacks of optimizers"),
+    ("test_steps_of_other_models_optimizers", "2.0", "callbacks of optimizers"),
     ("test_a_loss_that_nobody_goes_back_from", "2.1", "numbers of the nodes of a graph"),
 ]
 
