@@ -10,7 +10,9 @@
    After a few backward passes of which no step knows, the first part that is called begins steps too.
 5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
    with the outermost of its parts that lives on, or, if none does, with the next model that is called.
-6. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
+6. Other models may be trained along with it, as a decoder with its encoder: those that are called, in the first backward
+   passes, with parameters that optimizers were given and that no registered model has. They are captured in its steps.
+7. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
    model it trains has a hook and a trial of its own, and the first hook is closed.
 
 A hook that the script builds itself is used instead, and gets the losses.
@@ -58,6 +60,7 @@ LOSS_FUNCTIONS = (
     "triplet_margin_with_distance_loss",
 )
 _UNKNOWN_PASSES = 3
+_PASSES_OF_OTHERS = 20  # in which models that are trained along are looked for
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
@@ -85,6 +88,8 @@ class Attachment:
         self._unknown_passes = 0  # in a row, of which no step knows
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
+        self._along: Set[int] = set()  # parameters, by id, of models that may be trained along
+        self._along_until = 0  # this backward pass
         self._trainings = 0  # that have a hook made for them
 
     # ---- finding the model
@@ -143,11 +148,41 @@ class Attachment:
                 self._trained[id(parameter)] = weakref.ref(parameter)
                 given.add(id(parameter))
         hook = self.hook
-        if hook is None or self.is_off or not hook._is_automatic or not hook._optimizers.steps:
+        if hook is None or self.is_off or not hook._is_automatic:
+            return
+        if not hook._optimizers.steps:
+            self._search_along()
             return
         if not any(id(known) in given for capture in hook._live_captures() for _, known in capture.parameters()):
             self._next |= given
             self.search(self._look_for_next_model)
+
+    # ---- models that are trained along
+
+    def _search_along(self) -> None:
+        """Looks for models with parameters that are trained and belong to none that is registered."""
+        if self._look is not None and self._look != self._look_for_another_model:
+            return
+        known = {id(one) for capture in self.hook._live_captures() for _, one in capture.parameters()}
+        self._along = {key for key, trained in self._trained.items() if trained() is not None} - known
+        if self._along:
+            self._along_until = self._passes + _PASSES_OF_OTHERS
+            self.search(self._look_for_another_model)
+        else:
+            self._stop_search()
+
+    def _look_for_another_model(self, module: torch.nn.Module) -> None:
+        if self._passes >= self._along_until:
+            self._stop_search()
+            return
+        if not torch.is_grad_enabled() or not any(id(parameter) in self._along for parameter in module.parameters()):
+            return
+        root = _outermost(module)
+        if root is None or isinstance(root, torch.jit.ScriptModule):
+            return
+        if not any(part in self.hook.module_set for part in root.modules()):
+            self.hook._register_along(root)
+            self._search_along()
 
     def _may_be_trained(self, root: torch.nn.Module) -> bool:
         """Not a target network or a teacher: those are called without gradients, and no optimizer has a part of them."""
@@ -181,11 +216,13 @@ class Attachment:
         if hook._watcher is None:
             hook._state.untold_steps = sys.maxsize  # there is nobody to be told
         hook.register_module(root, _entry=called)
+        if hook._is_automatic:
+            self._search_along()
 
     # ---- models that are gone while their training goes on
 
     def _is_model_gone(self) -> bool:
-        return self.hook._is_automatic and all(capture() is None for capture in self.hook._captures)
+        return self.hook._is_automatic and not any(capture.begins_steps for capture in self.hook._live_captures())
 
     def _look_for_successor(self, module: torch.nn.Module) -> None:
         if not torch.is_grad_enabled() or not any(parameter.requires_grad for parameter in module.parameters()):
@@ -229,7 +266,7 @@ class Attachment:
             return
         for capture in self.hook._live_captures():
             root = capture.root()
-            if root is module or not any(parameter.requires_grad for parameter in module.parameters()):
+            if not capture.begins_steps or root is module or not any(parameter.requires_grad for parameter in module.parameters()):
                 continue
             if any(part is module for part in root.modules()):
                 self._stop_search()
