@@ -51,7 +51,7 @@ class ModuleNames:
             for number in itertools.count(2):
                 if self.root not in beside:
                     break
-                self.root = f"{name}_{number}"
+                self.root = f"{name}{number}"
             self._prefix = self.root + "."
         self._wrapped_root = weakref.ref(root)
 
