@@ -11,7 +11,8 @@
 5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
    with the outermost of its parts that lives on, or, if none does, with the next model that is called.
 6. Other models may be trained along with it, as a decoder with its encoder: those that are called, in the first backward
-   passes, with parameters that optimizers were given and that no registered model has. They are captured in its steps.
+   passes, with parameters that optimizers were given and that no registered model has. Presets capture them in its
+   steps; a configuration means one model.
 7. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
    model it trains has a hook and a trial of its own, and the first hook is closed.
 
@@ -20,6 +21,7 @@ A hook that the script builds itself is used instead, and gets the losses.
 
 import atexit
 import functools
+import os
 import sys
 import threading
 import weakref
@@ -31,6 +33,7 @@ from tornasole import _engine
 from tornasole.core.guard import guard
 from tornasole.pytorch.calling_frames import owner_of
 from tornasole.pytorch.host_tensors import is_in_transform
+from tornasole.run import PRESET_VARIABLE
 from tornasole.run.automatic_hook import MOST_TRAININGS, end_training, make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.program_stderr import tell
 from tornasole.run.stand_ins import stand_in
@@ -60,7 +63,8 @@ LOSS_FUNCTIONS = (
     "triplet_margin_with_distance_loss",
 )
 _UNKNOWN_PASSES = 3
-_PASSES_OF_OTHERS = 20  # in which models that are trained along are looked for
+_PASSES_OF_OTHERS = 20  # in which models that are trained along are looked for, if that takes no longer
+_CALLS_OF_OTHERS = 10_000  # of modules
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
@@ -90,6 +94,7 @@ class Attachment:
         self._next: Set[int] = set()  # parameters of another training, by id
         self._along: Set[int] = set()  # parameters, by id, of models that may be trained along
         self._along_until = 0  # this backward pass
+        self._along_calls = 0  # of modules that were looked at for it
         self._trainings = 0  # that have a hook made for them
 
     # ---- finding the model
@@ -160,7 +165,9 @@ class Attachment:
     # ---- models that are trained along
 
     def _search_along(self) -> None:
-        """Looks for models with parameters that are trained and belong to none that is registered."""
+        """Looks, for a preset, for models with parameters that are trained and belong to none that is registered."""
+        if not self.hook._is_automatic or not os.environ.get(PRESET_VARIABLE):
+            return
         if self._look is not None and self._look != self._look_for_another_model:
             return
         known = {id(one) for capture in self.hook._live_captures() for _, one in capture.parameters()}
@@ -172,7 +179,8 @@ class Attachment:
             self._stop_search()
 
     def _look_for_another_model(self, module: torch.nn.Module) -> None:
-        if self._passes >= self._along_until:
+        self._along_calls += 1
+        if self._passes >= self._along_until or self._along_calls > _CALLS_OF_OTHERS:
             self._stop_search()
             return
         if not torch.is_grad_enabled() or not any(id(parameter) in self._along for parameter in module.parameters()):
@@ -216,8 +224,7 @@ class Attachment:
         if hook._watcher is None:
             hook._state.untold_steps = sys.maxsize  # there is nobody to be told
         hook.register_module(root, _entry=called)
-        if hook._is_automatic:
-            self._search_along()
+        self._search_along()
 
     # ---- models that are gone while their training goes on
 
