@@ -10,9 +10,9 @@
    After a few backward passes of which no step knows, the first part that is called begins steps too.
 5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
    with the outermost of its parts that lives on, or, if none does, with the next model that is called.
-6. Other models may be trained along with it, as a decoder with its encoder: those that are called, in the first backward
-   passes, with parameters that optimizers were given and that no registered model has. Presets capture them in its
-   steps; a configuration means one model.
+6. Other models may be trained along with it, as a decoder with its encoder: those that are called in turns with it, in
+   the first backward passes, with parameters that optimizers were given and that no registered model has. Presets
+   capture them in its steps; a configuration means one model.
 7. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
    model it trains has a hook and a trial of its own, and the first hook is closed.
 
@@ -95,6 +95,7 @@ class Attachment:
         self._along: Set[int] = set()  # parameters, by id, of models that may be trained along
         self._along_until = 0  # this backward pass
         self._along_calls = 0  # of modules that were looked at for it
+        self._along_seen: List[Tuple["weakref.ref[torch.nn.Module]", int]] = []  # such a model, and the step at its call
         self._trainings = 0  # that have a hook made for them
 
     # ---- finding the model
@@ -168,7 +169,7 @@ class Attachment:
         """Looks, for a preset, for models with parameters that are trained and belong to none that is registered."""
         if not self.hook._is_automatic or not os.environ.get(PRESET_VARIABLE):
             return
-        if self._look is not None and self._look != self._look_for_another_model:
+        if self._look not in (None, self._look_for_another_model):
             return
         known = {id(one) for capture in self.hook._live_captures() for _, one in capture.parameters()}
         self._along = {key for key, trained in self._trained.items() if trained() is not None} - known
@@ -188,7 +189,13 @@ class Attachment:
         root = _outermost(module)
         if root is None or isinstance(root, torch.jit.ScriptModule):
             return
-        if not any(part in self.hook.module_set for part in root.modules()):
+        if any(part in self.hook.module_set for part in root.modules()):
+            return
+        # One that is called again after the registered one was, too: not what takes its place.
+        seen = [step for known, step in self._along_seen if known() is root]
+        if not seen:
+            self._along_seen.append((weakref.ref(root), self.hook.step))
+        elif self.hook.step > seen[0]:
             self.hook._register_along(root)
             self._search_along()
 
@@ -351,7 +358,7 @@ class Attachment:
         self.hook._backward_begins()
         if not self._is_model_gone():
             self._look_for_other_entry()
-        elif self._look is None:
+        elif self._look in (None, self._look_for_another_model):
             self.search(self._look_for_successor)
 
     def _record(self, name: str, value: Any) -> None:
