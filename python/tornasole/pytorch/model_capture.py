@@ -11,10 +11,13 @@
 The callback belongs to the module and the capture to the callback, which keeps no module: a model that nobody needs any
 more goes at once, as it would without them. Where parts of it live on, as those of a wrapper that is made for one call,
 the taps on them go with the root: no step begins any more that could end the last one. Gradients of that may still come.
+
+A model may be trained along with another, as a decoder with its encoder: its calls begin no steps, and what is captured
+of it is captured in the steps of the other. It has no callback; its capture goes with it.
 """
 
 import weakref
-from typing import Callable, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 import torch
 
@@ -117,11 +120,19 @@ def call_order(root: str, ends: Iterable[Tuple[str, int]]) -> Dict[str, int]:
 class ModelCapture:
     """The callbacks and taps of one root module, and what they know of it."""
 
-    def __init__(self, hook, root: torch.nn.Module, names: ModuleNames, entry: Optional[torch.nn.Module] = None):
+    def __init__(
+        self,
+        hook,
+        root: torch.nn.Module,
+        names: ModuleNames,
+        entry: Optional[torch.nn.Module] = None,
+        begins_steps: bool = True,
+    ):
         """``entry``: the part of the root whose forward pass begins a step, where the root itself is not called."""
         self.names = names
+        self.begins_steps = begins_steps
         self.is_compiled = is_compiled(root)
-        self._has_root_pass = not self.is_compiled and (entry is None or entry is root)
+        self._has_root_pass = begins_steps and not self.is_compiled and (entry is None or entry is root)
         self._hook = hook
         self._engine = hook._engine_hook
         self._replaced = hook._replaced_callbacks.methods  # by a subclass, which then captures what they stand for
@@ -144,9 +155,12 @@ class ModelCapture:
         self._at_end = lambda: this().after_forward()  # the pass must not keep its owner
         self._functional: Optional[FunctionalTaps] = None
         self._find_structure(root)
-        callback = Callback(self.before_forward)
-        self._handle = before_forward(root if entry is None else entry, callback)
         self._other_entry: Optional[OtherEntry] = None
+        self._handle: Any = None  # of what begins steps
+        if begins_steps:
+            self._handle = before_forward(root if entry is None else entry, Callback(self.before_forward))
+        else:
+            weakref.finalize(root, self._take_off_parts).atexit = False
 
     def become_compiled(self, compiled: Optional[torch.nn.Module]) -> None:
         """The root was compiled after it was registered, into another module or in its place.
@@ -154,8 +168,11 @@ class ModelCapture:
         Its own callbacks would be part of the compiled code; from now on a step begins where that code is called.
         """
         self._forget()
-        self._handle.remove()
         self.is_compiled, self._has_root_pass = True, False
+        if not self.begins_steps:
+            self._compiled = None if compiled is None else weakref.ref(compiled)
+            return
+        self._handle.remove()
         self._pass.set_used(False)
         if compiled is not None:
             self._compiled = weakref.ref(compiled)  # its name and structure are those of the root
@@ -248,6 +265,8 @@ class ModelCapture:
         if due_set == 0:
             if self._hanging is not None:
                 self._detach()
+                for capture in hook._trained_along():
+                    capture._detach()
                 hook._nothing_is_due()
             self._arm(due_set)
         elif self._calm.is_armed() and due_set == self._calm.due_set:
@@ -258,19 +277,8 @@ class ModelCapture:
             self._begin_due_step(module, due_set)
 
     def _begin_due_step(self, module, due_set: int) -> None:
-        taps = self._taps.get(due_set)
-        if (taps is None or taps.follows_structure) and not _engine.is_unchanged(self._places, self._sizes):
-            self._forget()
-            self._find_structure(self._root() or module)
-            self._hook._model_changed()
-            taps = None
-        if taps is not self._hanging or taps is None:
-            self._detach()
-            if taps is None:
-                taps = self._make_taps(due_set)
-            else:
-                taps.attach()
-            self._hanging = taps
+        taps = self._hang(due_set, module)
+        along = [capture._join(due_set) for capture in self._hook._trained_along()]
         if self._has_root_pass:
             self._pass.open()
             self._pass.set_listener(self._at_end if taps.needs_end(self._hook._captures_functions) else None)
@@ -282,12 +290,36 @@ class ModelCapture:
         self._last_module = weakref.ref(module)
         self._hook._step_is_due(module)
         self._set_usual(module)
-        if self._is_calm(taps):
+        if all(map(self._is_calm, [taps, *along])):
             self._arm(due_set)
         else:
             self._calm.disarm()
-        if taps.parameters is not None:
-            taps.parameters.save()
+        for one in [taps, *along]:
+            if one.parameters is not None:
+                one.parameters.save()
+
+    def _join(self, due_set: int) -> _Taps:
+        """A step of the model that this one is trained along with has begun."""
+        if self._hanging is not None and self._hanging.unsettled:
+            self.after_forward()  # it was called in the step before, if at all
+        return self._hang(due_set, self._root())
+
+    def _hang(self, due_set: int, root: Optional[torch.nn.Module]) -> _Taps:
+        """The taps of steps that want the same, which are on the model from now on."""
+        taps = self._taps.get(due_set)
+        if (taps is None or taps.follows_structure) and not _engine.is_unchanged(self._places, self._sizes):
+            self._forget()
+            self._find_structure(self._root() or root)
+            self._hook._model_changed()
+            taps = None
+        if taps is not self._hanging or taps is None:
+            self._detach()
+            if taps is None:
+                taps = self._make_taps(due_set)
+            else:
+                taps.attach()
+            self._hanging = taps
+        return taps
 
     def _set_usual(self, module) -> None:
         hook = self._hook
@@ -325,8 +357,8 @@ class ModelCapture:
         taps.unsettled = still_unknown
         if dropped:
             taps.attached = [attached for attached in taps.attached if attached not in dropped]
-        # One is the end of the root's pass.
-        taps.follows_structure = taps.parameters is not None or len(taps.attached) > 1
+        of_pass = 1 if self._has_root_pass else 0  # one is the end of the root's pass
+        taps.follows_structure = taps.parameters is not None or len(taps.attached) > of_pass
 
     # ---- taps
 
@@ -429,4 +461,5 @@ class ModelCapture:
         root = self._root()
         if root is not None and self._compiled_call is not None and root._compiled_call_impl is self._compiled_call[0]:
             root._compiled_call_impl = self._compiled_call[1]
-        self._handle.remove()
+        if self._handle is not None:
+            self._handle.remove()

@@ -18,8 +18,10 @@ def describe(captures: Iterable, losses: Iterable[Tuple[str, str]], optimizers: 
     inputs: List[str] = []
     names: Dict[int, str] = {}
     device = ""
+    called = 0  # modules of the models before
     for capture in captures:
-        inputs.append(f"{capture.names.root}_input_0")
+        if capture.begins_steps:
+            inputs.append(f"{capture.names.root}_input_0")
         for name, module in capture.modules():
             parent = "" if name == capture.names.root else name.rpartition(".")[0] or capture.names.root
             modules.append(
@@ -27,10 +29,11 @@ def describe(captures: Iterable, losses: Iterable[Tuple[str, str]], optimizers: 
                     "path": name,
                     "type": type(module).__name__,
                     "parent": parent,
-                    "call_order": capture.call_order.get(name, -1),
+                    "call_order": called + capture.call_order[name] if name in capture.call_order else -1,
                     "training": module.training,
                 }
             )
+        called += len(capture.call_order)
         owners = _owners(capture)
         for name, parameter in capture.parameters():
             names[id(parameter)] = name

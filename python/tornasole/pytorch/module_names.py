@@ -1,7 +1,8 @@
 """What modules and parameters are called in a trial."""
 
+import itertools
 import weakref
-from typing import Iterator, Tuple
+from typing import Container, Iterator, Tuple
 
 import torch
 
@@ -33,16 +34,25 @@ class ModuleNames:
     """The names of one registered root and of everything below it. Does not keep the root.
 
     ``stable``: wrappers for data-parallel training leave no trace either, so that a run has the same names on one
-    device and on many.
+    device and on many. ``beside``: names of other roots; this one has another, and what is below it is called by it,
+    since parts of two models may well have the same paths.
     """
 
-    def __init__(self, root: torch.nn.Module, stable: bool = False):
+    def __init__(self, root: torch.nn.Module, stable: bool = False, beside: Container[str] = ()):
         self._stable = stable
         named = unwrapped(root)
         self._is_parallel = type(named).__name__ in _PARALLEL
         if stable and self._is_parallel and isinstance(named._modules.get("module"), torch.nn.Module):
             named = unwrapped(named._modules["module"])
         self.root = named._get_name()
+        self._prefix = ""
+        if beside:
+            name = self.root
+            for number in itertools.count(2):
+                if self.root not in beside:
+                    break
+                self.root = f"{name}{number}"
+            self._prefix = self.root + "."
         self._wrapped_root = weakref.ref(root)
 
     def path(self, dotted: str) -> str:
@@ -62,7 +72,7 @@ class ModuleNames:
             if (dotted and not path) or path in seen:
                 continue
             seen.add(path)
-            yield (path or self.root), module
+            yield (self._prefix + path if path else self.root), module
 
     def parameter(self, dotted: str) -> str:
         """The name of a parameter by its dotted path."""

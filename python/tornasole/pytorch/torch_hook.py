@@ -123,6 +123,17 @@ class Hook(CallbackMethods, BaseHook):
             self._watcher.model_registered(names.root)
         self.has_registered_module = True
 
+    def _register_along(self, module: torch.nn.Module) -> None:
+        """Captures a module that is trained along with those that are registered, in their steps."""
+        captures = self._live_captures()
+        names = ModuleNames(module, bool(self._options.get("stable_names")), [known.names.root for known in captures])
+        capture = ModelCapture(self, module, names, begins_steps=False)
+        self.module_set.update(module.modules())
+        self._captures.append(weakref.ref(capture))
+        self._model_changed()
+        if self._watcher is not None:
+            self._watcher.weights_registered()
+
     def register_hook(self, module: torch.nn.Module) -> None:
         """The same as :meth:`register_module`."""
         self.register_module(module)
@@ -284,6 +295,9 @@ class Hook(CallbackMethods, BaseHook):
         captures = [capture for known in self._captures for capture in [known()] if capture is not None]
         self._captures = [weakref.ref(capture) for capture in captures]
         return captures
+
+    def _trained_along(self) -> List[ModelCapture]:
+        return [capture for capture in self._live_captures() if not capture.begins_steps]
 
     def _expect_no_gradients(self) -> None:
         for attached in self._coming_gradients:

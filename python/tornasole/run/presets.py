@@ -94,6 +94,10 @@ class StandardPreset:
         """
         wanted = rf"_output_\d+$|{_LOSS_INPUTS}|^{re.escape(root)}_input_\d+$"
         self._hook.get_collection("activations").include(wanted)
+        self.weights_registered()
+
+    def weights_registered(self) -> None:
+        """There are models whose weights are to be known by name."""
         # Weights of layers that users write may have any name.
         weights = self._hook.get_collection("weights")
         for capture in self._hook._live_captures():

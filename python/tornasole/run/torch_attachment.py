@@ -10,7 +10,10 @@
    After a few backward passes of which no step knows, the first part that is called begins steps too.
 5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
    with the outermost of its parts that lives on, or, if none does, with the next model that is called.
-6. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
+6. Other models may be trained along with it, as a decoder with its encoder: those that are called in turns with it, in
+   the first backward passes, with parameters that optimizers were given and that no registered model has. Presets
+   capture them in its steps; a configuration means one model.
+7. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
    model it trains has a hook and a trial of its own, and the first hook is closed.
 
 A hook that the script builds itself is used instead, and gets the losses.
@@ -18,6 +21,7 @@ A hook that the script builds itself is used instead, and gets the losses.
 
 import atexit
 import functools
+import os
 import sys
 import threading
 import weakref
@@ -29,6 +33,7 @@ from tornasole import _engine
 from tornasole.core.guard import guard
 from tornasole.pytorch.calling_frames import owner_of
 from tornasole.pytorch.host_tensors import is_in_transform
+from tornasole.run import PRESET_VARIABLE
 from tornasole.run.automatic_hook import MOST_TRAININGS, end_training, make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.program_stderr import tell
 from tornasole.run.stand_ins import stand_in
@@ -58,6 +63,8 @@ LOSS_FUNCTIONS = (
     "triplet_margin_with_distance_loss",
 )
 _UNKNOWN_PASSES = 3
+_PASSES_OF_OTHERS = 20  # in which models that are trained along are looked for, if that takes no longer
+_CALLS_OF_OTHERS = 10_000  # of modules
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
@@ -85,6 +92,10 @@ class Attachment:
         self._unknown_passes = 0  # in a row, of which no step knows
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
+        self._along: Set[int] = set()  # parameters, by id, of models that may be trained along
+        self._along_until = 0  # this backward pass
+        self._along_calls = 0  # of modules that were looked at for it
+        self._along_seen: List[Tuple["weakref.ref[torch.nn.Module]", int]] = []  # such a model, and the step at its call
         self._trainings = 0  # that have a hook made for them
 
     # ---- finding the model
@@ -143,11 +154,50 @@ class Attachment:
                 self._trained[id(parameter)] = weakref.ref(parameter)
                 given.add(id(parameter))
         hook = self.hook
-        if hook is None or self.is_off or not hook._is_automatic or not hook._optimizers.steps:
+        if hook is None or self.is_off or not hook._is_automatic:
+            return
+        if not hook._optimizers.steps:
+            self._search_along()
             return
         if not any(id(known) in given for capture in hook._live_captures() for _, known in capture.parameters()):
             self._next |= given
             self.search(self._look_for_next_model)
+
+    # ---- models that are trained along
+
+    def _search_along(self) -> None:
+        """Looks, for a preset, for models with parameters that are trained and belong to none that is registered."""
+        if not self.hook._is_automatic or not os.environ.get(PRESET_VARIABLE):
+            return
+        if self._look not in (None, self._look_for_another_model):
+            return
+        known = {id(one) for capture in self.hook._live_captures() for _, one in capture.parameters()}
+        self._along = {key for key, trained in self._trained.items() if trained() is not None} - known
+        if self._along:
+            self._along_until = self._passes + _PASSES_OF_OTHERS
+            self.search(self._look_for_another_model)
+        else:
+            self._stop_search()
+
+    def _look_for_another_model(self, module: torch.nn.Module) -> None:
+        self._along_calls += 1
+        if self._passes >= self._along_until or self._along_calls > _CALLS_OF_OTHERS:
+            self._stop_search()
+            return
+        if not torch.is_grad_enabled() or not any(id(parameter) in self._along for parameter in module.parameters()):
+            return
+        root = _outermost(module)
+        if root is None or isinstance(root, torch.jit.ScriptModule):
+            return
+        if any(part in self.hook.module_set for part in root.modules()):
+            return
+        # One that is called again after the registered one was, too: not what takes its place.
+        seen = [step for known, step in self._along_seen if known() is root]
+        if not seen:
+            self._along_seen.append((weakref.ref(root), self.hook.step))
+        elif self.hook.step > seen[0]:
+            self.hook._register_along(root)
+            self._search_along()
 
     def _may_be_trained(self, root: torch.nn.Module) -> bool:
         """Not a target network or a teacher: those are called without gradients, and no optimizer has a part of them."""
@@ -181,11 +231,12 @@ class Attachment:
         if hook._watcher is None:
             hook._state.untold_steps = sys.maxsize  # there is nobody to be told
         hook.register_module(root, _entry=called)
+        self._search_along()
 
     # ---- models that are gone while their training goes on
 
     def _is_model_gone(self) -> bool:
-        return self.hook._is_automatic and all(capture() is None for capture in self.hook._captures)
+        return self.hook._is_automatic and not any(capture.begins_steps for capture in self.hook._live_captures())
 
     def _look_for_successor(self, module: torch.nn.Module) -> None:
         if not torch.is_grad_enabled() or not any(parameter.requires_grad for parameter in module.parameters()):
@@ -229,7 +280,7 @@ class Attachment:
             return
         for capture in self.hook._live_captures():
             root = capture.root()
-            if root is module or not any(parameter.requires_grad for parameter in module.parameters()):
+            if not capture.begins_steps or root is module or not any(parameter.requires_grad for parameter in module.parameters()):
                 continue
             if any(part is module for part in root.modules()):
                 self._stop_search()
@@ -307,7 +358,7 @@ class Attachment:
         self.hook._backward_begins()
         if not self._is_model_gone():
             self._look_for_other_entry()
-        elif self._look is None:
+        elif self._look in (None, self._look_for_another_model):
             self.search(self._look_for_successor)
 
     def _record(self, name: str, value: Any) -> None:
