@@ -222,6 +222,7 @@ class Attachment:
                 self.is_off = True
                 return
         self.hook, self._last_loss = hook, lambda: None
+        self._along_calls, self._along_seen = 0, []
         if not hook.prepared_collections:
             # Most functions have names that say nothing of a loss.
             hook.get_collection("losses").include(f"^({'|'.join(LOSS_FUNCTIONS)})_output_")
@@ -280,7 +281,9 @@ class Attachment:
             return
         for capture in self.hook._live_captures():
             root = capture.root()
-            if not capture.begins_steps or root is module or not any(parameter.requires_grad for parameter in module.parameters()):
+            if not capture.begins_steps or root is module:
+                continue
+            if not any(parameter.requires_grad for parameter in module.parameters()):
                 continue
             if any(part is module for part in root.modules()):
                 self._stop_search()
