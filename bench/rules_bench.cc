@@ -1,9 +1,10 @@
 // Runs rules over a trial and prints how long it took, as JSON. rules_peer.py does `vanishing` in Python and
 // with smdebug.
 //
-//   rules_bench make|vanishing|read|check DIRECTORY
+//   rules_bench make DIRECTORY ELEMENTS
+//   rules_bench vanishing|read|check DIRECTORY
 //
-//   make       writes the trial: 1,000 steps of 24 gradients of 4,096 floats and a loss
+//   make       writes the trial: 1,000 steps of 24 gradients of so many floats and a loss
 //   vanishing  the rule VanishingGradient
 //   read       every value once, looked at by nobody
 //   check      all questions of `check`
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kSteps = 1000;
 constexpr int kGradients = 24;
-constexpr std::size_t kElements = 4096;
 // In every hundredth step the first gradient is smaller than the rule allows.
 constexpr int kVanishEvery = 100;
 
@@ -35,19 +36,19 @@ int fail(const tornasole::Error& error) {
   return 1;
 }
 
-int make(const char* directory) {
+int make(const char* directory, std::size_t elements) {
   auto hook = tornasole::Hook::open({.out_dir = directory,
                                      .save_config = {.save_interval = 1},
                                      .include_collections = {"gradients", "losses"},
                                      .when_full = tornasole::WhenFull::kBlock,
                                      .close_wait_s = 600});
   if (!hook) return fail(hook.error());
-  std::vector<float> values(kElements);
+  std::vector<float> values(elements);
   for (int step = 0; step < kSteps; ++step) {
     auto scope = hook->begin_step(tornasole::Mode::kTrain);
     for (int i = 0; i < kGradients; ++i) {
       const float size = step % kVanishEvery == 0 && i == 0 ? 1e-9F : 1e-2F;
-      for (std::size_t k = 0; k < kElements; ++k) {
+      for (std::size_t k = 0; k < elements; ++k) {
         values[k] = size * std::sin(static_cast<float>(k) + static_cast<float>(step * (i + 1)));
       }
       scope.save("gradient/layer" + std::to_string(i) + ".weight", values);
@@ -88,11 +89,12 @@ tornasole::Result<long long> work(const std::string& job, tornasole::Trial& tria
 
 int main(int count, char** arguments) {
   const std::string job = count > 1 ? arguments[1] : "";
-  if (count != 3 || (job != "make" && job != "vanishing" && job != "read" && job != "check")) {
-    std::fprintf(stderr, "usage: rules_bench make|vanishing|read|check DIRECTORY\n");
+  const std::size_t elements = count == 4 ? std::strtoul(arguments[3], nullptr, 10) : 0;
+  if (job == "make" && elements > 0) return make(arguments[2], elements);
+  if (count != 3 || (job != "vanishing" && job != "read" && job != "check")) {
+    std::fprintf(stderr, "usage: rules_bench make DIRECTORY ELEMENTS | vanishing|read|check DIRECTORY\n");
     return 2;
   }
-  if (job == "make") return make(arguments[2]);
   const auto start = Clock::now();
   auto trial = tornasole::Trial::open({.path = arguments[2], .timeout_s = 0, .end_delay_s = 0});
   if (!trial) return fail(trial.error());

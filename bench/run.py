@@ -56,6 +56,7 @@ RULES = [
     ("VanishingGradient, native", lambda options: [options.bin / "rules_bench", "vanishing"], 100),
     ("one written in Python", lambda options: [ROOT / ".venvs/torch/bin/python", HERE / "rules_peer.py", "ours"], 30),
 ]
+RULE_ELEMENTS = (1024, 4096)  # of a gradient
 
 # Extra time of a step of a libtorch training as a share of the bare one: of a scenario, or of one model in it.
 LIBTORCH_SHARES = {"nothing_due": 0.005, ("gradient_stats", "cnn"): 0.03}
@@ -264,12 +265,17 @@ class Runner:
                 self.add(f"{name}, {share}", shown_time(seconds), "-", "-", "-", True)
 
     def rules(self, name):
+        """Small gradients show what a value costs, larger ones what its bytes do."""
+        for elements in RULE_ELEMENTS:
+            self.rules_over(f"{name} {elements:,} floats,", elements)
+
+    def rules_over(self, name, elements):
         """One rule over one trial, beside the same rule in smdebug's loop; then `check` beside a bare read."""
         self.options.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="trial-", dir=self.options.out) as directory:
             path = directory + "/run"
             program = self.options.bin / "rules_bench"
-            if self.read_once(program, "make", path) is None:
+            if self.read_once(program, "make", path, elements) is None:
                 return
             contenders = {what: command(self.options) for what, command, _ in RULES}
             contenders |= {job: [program, job] for job in ("read", "check")}

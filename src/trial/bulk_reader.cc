@@ -163,15 +163,18 @@ class Reading {
     ReadValue taken;
     bool keep = true;
     if (digest_ && event.dtype != DType::kString) {
-      taken.digest = digest_(wanted, {event.dtype, aligned(event.content, place), event.shape}, &keep);
+      taken.digest = digest_(wanted, {event.dtype, aligned(event, place), event.shape}, &keep);
     }
     place->elements.give_back();
     if (keep) taken.value = event.to_tensor();
     return taken;
   }
 
-  static const char* aligned(ByteView elements, Workplace* place) {
-    if (reinterpret_cast<std::uintptr_t>(elements.data()) % alignof(std::max_align_t) == 0) return elements.data();
+  // Elements may lie anywhere in a file; who reads them as numbers wants them where such numbers may be.
+  static const char* aligned(const format::Event& event, Workplace* place) {
+    const ByteView elements = event.content;
+    const std::size_t alignment = std::clamp<std::size_t>(dtype_size(event.dtype), 1, alignof(std::max_align_t));
+    if (reinterpret_cast<std::uintptr_t>(elements.data()) % alignment == 0) return elements.data();
     const std::span<char> copy = place->elements.take(elements.size());
     if (!elements.empty()) std::memcpy(copy.data(), elements.data(), elements.size());
     return copy.data();

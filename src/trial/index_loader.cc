@@ -185,11 +185,10 @@ std::vector<Batch> load_parallel(const Loading& loading, unsigned threads, Index
   std::vector<Lane> lanes(batches.size());
   for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i].batch = std::move(batches[i]);
   {
+    // This thread only waits: a new one often starts on the processor of the thread that made it, and if that goes on
+    // working the two take turns on it for milliseconds.
     std::vector<std::jthread> workers;
-    for (std::size_t i = 1; i < lanes.size(); ++i) {
-      workers.emplace_back([&loading, lane = &lanes[i]] { load_lane(loading, lane); });
-    }
-    if (!lanes.empty()) load_lane(loading, &lanes[0]);
+    for (Lane& lane : lanes) workers.emplace_back([&loading, &lane] { load_lane(loading, &lane); });
   }
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     LaneMerger merger(&lanes[i], columns);
