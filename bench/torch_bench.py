@@ -7,8 +7,9 @@ time of the training thread, and, where much is written, that of the whole proce
 that is drawn anew each time; a figure is the median over all rounds of what one took more than the bare training in the
 same round. One thread. A second bare contender says how far figures can be trusted: ``noise_us``.
 
-Where much is written a turn is some consecutive steps, and the next begins when the writer has nothing left to do.
-Where little is, a turn is one step and nobody waits: a process that sleeps between turns would be measured waking up.
+A turn is some consecutive steps, as a training takes them. Where much is written the next begins when the writer has
+nothing left to do. Where little is, nobody waits, since a process that sleeps between turns would be measured waking
+up; one more step before each turn, which does not count, has whatever the contender before left behind.
 
 All contenders train the same model: their callbacks are hung on it for their own step and taken off after it. Two
 models that are equal in all but their addresses differ by up to a tenth of a millisecond a step, which is more than
@@ -155,7 +156,7 @@ class Callbacks:
 class Contender:
     def __init__(self, name, package, bench, scenario, directory):
         self.name, self._bench = name, bench
-        self.steps = 1 if scenario in LIGHT else TURN_STEPS
+        self.is_light = scenario in LIGHT
         self._events = os.path.join(directory, name, "events")
         self._callbacks = Callbacks(bench)
         self.hook = None
@@ -169,14 +170,16 @@ class Contender:
 
     def take_turn(self):
         self._callbacks.put_back()
+        if self.is_light:
+            self._bench.step()  # beside what the writer of the contender before still does
         wall, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
-        for _ in range(self.steps):
+        for _ in range(TURN_STEPS):
             self._bench.step()
-        self.wall.append((time.perf_counter() - wall) / self.steps)
-        self.thread.append((time.thread_time() - thread) / self.steps)
+        self.wall.append((time.perf_counter() - wall) / TURN_STEPS)
+        self.thread.append((time.thread_time() - thread) / TURN_STEPS)
         self._callbacks.take_off()
-        if self.steps == TURN_STEPS:
-            self.process.append((settled() - process) / self.steps)
+        if not self.is_light:
+            self.process.append((settled() - process) / TURN_STEPS)
             self._empty_files()
 
     def _empty_files(self):
@@ -211,7 +214,7 @@ def measure(model, scenario, packages, steps, directory):
     contenders += [Contender(name, package, bench, scenario, directory) for name, package in packages]
     bare = contenders[0]
     order = random.Random(0)
-    for i in range(steps // bare.steps + WARM_UP_TURNS):
+    for i in range(steps // TURN_STEPS + WARM_UP_TURNS):
         if i == WARM_UP_TURNS:
             for contender in contenders:
                 contender.forget()
