@@ -4,8 +4,8 @@
 2. Which models: in the first backward passes each call of a module is looked at, and a model that has such parameters
    of its own is a candidate. One that is called again after the registered model was, too, is trained along; what takes
    the place of another is not.
-3. Models that come later, as a discriminator that waits for its generator: parameters that have no gradient by then have
-   a callback each, which costs nothing until their first one. That opens the search again.
+3. Models that come later, as a discriminator that waits for its generator: parameters without a gradient so far have a
+   callback each, which costs nothing until their first one comes. That opens the search again.
 4. A candidate that came later and is trained for long without a call of the registered model is another training.
 
 Presets capture them; a configuration means one model.
