@@ -13,7 +13,8 @@ more goes at once, as it would without them. Where parts of it live on, as those
 the taps on them go with the root: no step begins any more that could end the last one. Gradients of that may still come.
 
 A model may be trained along with another, as a decoder with its encoder: its calls begin no steps, and what is captured
-of it is captured in the steps of the other. It has no callback; its capture goes with it.
+of it is captured in the steps of the other. It has no callback; its capture goes with it. Parts and parameters that it
+shares with models that were registered before are theirs.
 """
 
 import weakref
@@ -217,11 +218,15 @@ class ModelCapture:
         return [(name, module) for name, known in self._modules for module in [known()] if module is not None]
 
     def _find_structure(self, root: torch.nn.Module) -> None:
-        self._modules = [(name, weakref.ref(module)) for name, module in self.names.modules()]
+        others = [] if self.begins_steps else [one for one in self._hook._live_captures() if one is not self]
+        theirs = {id(module) for other in others for _, module in other.modules()}
+        self._modules = [(name, weakref.ref(part)) for name, part in self.names.modules() if id(part) not in theirs]
         self._parameters, self._places, self._sizes = [], [], []
         self.call_order = {}
-        seen = set()
+        seen = {id(parameter) for other in others for _, parameter in other.parameters()}
         for dotted, module in root.named_modules():
+            if id(module) in theirs:
+                continue
             self._sizes += [(module._parameters, len(module._parameters)), (module._modules, len(module._modules))]
             for key, parameter in module._parameters.items():
                 if parameter is None or id(parameter) in seen:

@@ -10,9 +10,7 @@
    After a few backward passes of which no step knows, the first part that is called begins steps too.
 5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
    with the outermost of its parts that lives on, or, if none does, with the next model that is called.
-6. Other models may be trained along with it, as a decoder with its encoder: those that are called in turns with it, in
-   the first backward passes, with parameters that optimizers were given and that no registered model has. Presets
-   capture them in its steps; a configuration means one model.
+6. Other models may be trained along with it, as a decoder with its encoder: see models_along.
 7. An optimizer that is made once the model was trained, for parameters of none of its parts, is another training: the
    model it trains has a hook and a trial of its own, and the first hook is closed.
 
@@ -25,16 +23,16 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Optional, Set
 
 import torch
 
 from tornasole import _engine
 from tornasole.core.guard import guard
-from tornasole.pytorch.calling_frames import owner_of
 from tornasole.pytorch.host_tensors import is_in_transform
-from tornasole.run import PRESET_VARIABLE
 from tornasole.run.automatic_hook import MOST_TRAININGS, end_training, make_automatic_hook, tell_nothing_is_captured
+from tornasole.run.models_along import ModelsAlong
+from tornasole.run.module_calls import ModuleCalls, outermost
 from tornasole.run.program_stderr import tell
 from tornasole.run.stand_ins import stand_in
 
@@ -63,8 +61,6 @@ LOSS_FUNCTIONS = (
     "triplet_margin_with_distance_loss",
 )
 _UNKNOWN_PASSES = 3
-_PASSES_OF_OTHERS = 20  # in which models that are trained along are looked for, if that takes no longer
-_CALLS_OF_OTHERS = 10_000  # of modules
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
@@ -81,8 +77,7 @@ class Attachment:
     def __init__(self):
         self.hook = None
         self.is_off = False
-        self._look: Optional[Callable[[torch.nn.Module], None]] = None  # at every call of a module
-        self._search: Optional[Tuple[Callable, Callable]] = None  # what stands in for Module.__call__, and that
+        self._calls = ModuleCalls(self._give_up)
         self._inside = _Inside()
         self._known_losses = _engine.KnownLosses()  # since the last backward pass
         self._last_loss: Callable[[], Optional[torch.nn.Module]] = lambda: None  # that was called and is registered
@@ -92,58 +87,30 @@ class Attachment:
         self._unknown_passes = 0  # in a row, of which no step knows
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
-        self._along: Set[int] = set()  # parameters, by id, of models that may be trained along
-        self._along_until = 0  # this backward pass
-        self._along_calls = 0  # of modules that were looked at for it
-        self._along_seen: List[Tuple["weakref.ref[torch.nn.Module]", int]] = []  # such a model, and the step at its call
+        self._along = ModelsAlong(
+            self._calls, lambda: self._trained, lambda: self._passes, self._begin_another, self._give_up
+        )
         self._trainings = 0  # that have a hook made for them
 
     # ---- finding the model
 
-    def search(self, look: Optional[Callable[[torch.nn.Module], None]] = None) -> None:
-        """From now on every call of a module is looked at, until the model is found.
-
-        Not by a callback for all modules, of which PyTorch would warn a program that compiles its model."""
-        self._stop_search()
-        self._look = look or self._look_for_model
-
-        def enter(arguments: tuple) -> bool:
-            try:
-                if self._look is not None and not isinstance(arguments[0], torch.nn.modules.loss._Loss):
-                    self._look(arguments[0])
-            except Exception as error:
-                self._give_up(error)
-            return False
-
-        bare = torch.nn.Module.__call__
-        self._search = stand_in(bare, enter, lambda _: None), bare
-        torch.nn.Module.__call__ = self._search[0]
-
-    def _stop_search(self) -> None:
-        """What others have put in its place meanwhile stays; ours below it looks at nothing any more."""
-        self._look = None
-        if self._search is not None and torch.nn.Module.__call__ is self._search[0]:
-            torch.nn.Module.__call__ = self._search[1]
-        self._search = None
-
     def _look_for_model(self, module: torch.nn.Module) -> None:
         if not any(parameter.requires_grad for parameter in module.parameters()):
             return
-        root = _outermost(module)
-        if isinstance(root, torch.jit.ScriptModule):
-            return  # its parts take no callbacks
+        root = outermost(module)
         if root is not None and self._may_be_trained(root):
-            self._stop_search()
+            self._calls.stop()
             self.take(root, module)
 
     def _look_for_next_model(self, module: torch.nn.Module) -> None:
         if torch.is_grad_enabled() and any(id(parameter) in self._next for parameter in module.parameters()):
-            self._end_training()
-            self._look_for_model(module)
+            self._begin_another(module)
 
-    def _end_training(self) -> None:
+    def _begin_another(self, module: torch.nn.Module) -> None:
+        """The training of the hook is over: the one of this module has its own."""
         end_training(self.hook)
         self._next, self._known_pass, self._unknown_passes = set(), (-1, -1), 0
+        self._look_for_model(module)
 
     def optimizer_given(self, group: Any) -> None:
         """Parameters that an optimizer will train."""
@@ -157,47 +124,11 @@ class Attachment:
         if hook is None or self.is_off or not hook._is_automatic:
             return
         if not hook._optimizers.steps:
-            self._search_along()
+            self._along.search()
             return
         if not any(id(known) in given for capture in hook._live_captures() for _, known in capture.parameters()):
             self._next |= given
-            self.search(self._look_for_next_model)
-
-    # ---- models that are trained along
-
-    def _search_along(self) -> None:
-        """Looks, for a preset, for models with parameters that are trained and belong to none that is registered."""
-        if not self.hook._is_automatic or not os.environ.get(PRESET_VARIABLE):
-            return
-        if self._look not in (None, self._look_for_another_model):
-            return
-        known = {id(one) for capture in self.hook._live_captures() for _, one in capture.parameters()}
-        self._along = {key for key, trained in self._trained.items() if trained() is not None} - known
-        if self._along:
-            self._along_until = self._passes + _PASSES_OF_OTHERS
-            self.search(self._look_for_another_model)
-        else:
-            self._stop_search()
-
-    def _look_for_another_model(self, module: torch.nn.Module) -> None:
-        self._along_calls += 1
-        if self._passes >= self._along_until or self._along_calls > _CALLS_OF_OTHERS:
-            self._stop_search()
-            return
-        if not torch.is_grad_enabled() or not any(id(parameter) in self._along for parameter in module.parameters()):
-            return
-        root = _outermost(module)
-        if root is None or isinstance(root, torch.jit.ScriptModule):
-            return
-        if any(part in self.hook.module_set for part in root.modules()):
-            return
-        # One that is called again after the registered one was, too: not what takes its place.
-        seen = [step for known, step in self._along_seen if known() is root]
-        if not seen:
-            self._along_seen.append((weakref.ref(root), self.hook.step))
-        elif self.hook.step > seen[0]:
-            self.hook._register_along(root)
-            self._search_along()
+            self._calls.search(self._look_for_next_model)
 
     def _may_be_trained(self, root: torch.nn.Module) -> bool:
         """Not a target network or a teacher: those are called without gradients, and no optimizer has a part of them."""
@@ -222,7 +153,6 @@ class Attachment:
                 self.is_off = True
                 return
         self.hook, self._last_loss = hook, lambda: None
-        self._along_calls, self._along_seen = 0, []
         if not hook.prepared_collections:
             # Most functions have names that say nothing of a loss.
             hook.get_collection("losses").include(f"^({'|'.join(LOSS_FUNCTIONS)})_output_")
@@ -232,7 +162,7 @@ class Attachment:
         if hook._watcher is None:
             hook._state.untold_steps = sys.maxsize  # there is nobody to be told
         hook.register_module(root, _entry=called)
-        self._search_along()
+        self._along.begin(hook, root)
 
     # ---- models that are gone while their training goes on
 
@@ -244,12 +174,12 @@ class Attachment:
             return
         left = self.hook.module_set
         if any(not isinstance(part, torch.nn.modules.loss._Loss) for part in left):
-            root = _outermost(module, left) if module in left else None
+            root = outermost(module, left) if module in left else None
         else:
-            root = _outermost(module)
-        if root is None or isinstance(root, torch.jit.ScriptModule):
+            root = outermost(module)
+        if root is None:
             return
-        self._stop_search()
+        self._calls.stop()
         self._replacements += 1
         if self._replacements > MOST_TRAININGS:
             raise RuntimeError(f"the program has called {MOST_TRAININGS} models and let go of each")
@@ -258,7 +188,7 @@ class Attachment:
 
     def _give_up(self, error: Exception) -> None:
         self.is_off = True
-        self._stop_search()
+        self._calls.stop()
         tell_nothing_is_captured(error, self.hook is not None)
 
     # ---- steps that begin elsewhere
@@ -274,7 +204,7 @@ class Attachment:
         self._unknown_passes = 0 if is_known else self._unknown_passes + 1
         if self._unknown_passes == _UNKNOWN_PASSES:
             self._unknown_passes += 1  # looked for once
-            self.search(self._look_for_part)
+            self._calls.search(self._look_for_part)
 
     def _look_for_part(self, module: torch.nn.Module) -> None:
         if not torch.is_grad_enabled():
@@ -286,7 +216,7 @@ class Attachment:
             if not any(parameter.requires_grad for parameter in module.parameters()):
                 continue
             if any(part is module for part in root.modules()):
-                self._stop_search()
+                self._calls.stop()
                 capture.begin_at(module, lambda: self._passes)
 
     # ---- losses
@@ -361,8 +291,8 @@ class Attachment:
         self.hook._backward_begins()
         if not self._is_model_gone():
             self._look_for_other_entry()
-        elif self._look in (None, self._look_for_another_model):
-            self.search(self._look_for_successor)
+        elif self._along.is_free():
+            self._calls.search(self._look_for_successor)
 
     def _record(self, name: str, value: Any) -> None:
         if not isinstance(value, torch.Tensor) or is_in_transform(value) or not self.hook._is_step_due():
@@ -388,30 +318,6 @@ class Attachment:
                 return True
             level = [parent for node in level if node is not None for parent, _ in node.next_functions]
         return False
-
-
-def _outermost(
-    module: torch.nn.Module, among: Optional[Container[torch.nn.Module]] = None
-) -> Optional[torch.nn.Module]:
-    """The module itself, or the one, of those given, whose method is calling it as its own part without being called as
-    a module.
-
-    Training frameworks call ``module.training_step(batch)``, which calls the parts of the module. None while a module
-    is being built, which may try its parts.
-    """
-    frame = sys._getframe(2)
-    found = module
-    for _ in range(40):
-        if frame is None:
-            break
-        owner = owner_of(frame)
-        is_module = isinstance(owner, torch.nn.Module) and owner is not found and (among is None or owner in among)
-        if is_module and any(part is found for part in owner.modules()):
-            if frame.f_code.co_name == "__init__":
-                return None
-            found = owner
-        frame = frame.f_back
-    return found
 
 
 def make_hook(training: int = 1):
@@ -458,7 +364,7 @@ def attach() -> Attachment:
     torch.optim.Optimizer.add_param_group = add_and_tell
     torch.Tensor.backward = stand_in(torch.Tensor.backward, attachment.enter_backward, attachment.leave_backward)
     atexit.register(_tell_what_is_missing, attachment)
-    attachment.search()
+    attachment._calls.search(attachment._look_for_model)
     return attachment
 
 

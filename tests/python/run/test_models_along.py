@@ -132,3 +132,109 @@ for step in range(5):
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == run_program(text).stdout
     assert "[None, None]" in ran.stdout
+
+
+def test_models_that_share_a_part_have_it_once(run_program, tmp_path):
+    text = HEAD + """
+class Headed(nn.Module):
+    def __init__(self, encoder, classes):
+        super().__init__()
+        self.encoder, self.out = encoder, nn.Linear(8, classes)
+    def forward(self, x):
+        return self.out(torch.relu(self.encoder(x)))
+class Signs(Headed): pass
+class Places(Headed): pass
+encoder = nn.Linear(4, 8)
+models = [Signs(encoder, 2), Places(encoder, 3)]
+optimizer = torch.optim.Adam(list(dict.fromkeys(p for model in models for p in model.parameters())), lr=1e-2)
+for step in range(30):
+    x = torch.randn(16, 4)
+    optimizer.zero_grad()
+    F.cross_entropy(models[0](x), (x[:, 0] > 0).long()).backward()
+    F.cross_entropy(models[1](x), x[:, :3].argmax(1)).backward()
+    optimizer.step()
+print(sum(p.double().sum().item() for model in models for p in model.parameters()))
+"""
+    captured(text, run_program)
+    trial = TrialDump(tmp_path / "out")
+    assert len(trial.steps["TRAIN"]) == 30
+    assert {"gradient/Places_out.weight", "Places_out.bias", "Places.out_output_0", "Places_output_0"} <= set(trial.names)
+    assert {"gradient/Signs_encoder.weight", "encoder_output_0", "encoder_output_1"} <= set(trial.names)
+    assert not any("Places_encoder" in name or "Places.encoder" in name for name in trial.names)
+
+
+LATE = HEAD + """
+import time
+class Maker(nn.Sequential): pass
+class Judge(nn.Sequential): pass
+maker, judge = Maker(nn.Linear(2, 8), nn.Linear(8, 4)), Judge(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+{optimizers}
+for step in range(90):
+    time.sleep(0.01)  # a step that takes its time, of which statistics may take a part
+    optimizer.zero_grad()
+    made, real = maker(torch.randn(16, 2)), torch.randn(16, 4) + 1
+    loss = F.mse_loss(made, real)
+    if step >= 30:
+        other.zero_grad()
+        loss = loss + F.binary_cross_entropy_with_logits(judge(made), torch.ones(16, 1))
+    loss.backward()
+    optimizer.step()
+    if step >= 30:
+        other.step()
+print(sum(p.double().sum().item() for model in (maker, judge) for p in model.parameters()))
+print([p._backward_hooks for p in judge.parameters()], nn.Module.__call__.__qualname__.startswith("Module."))
+"""
+
+
+@pytest.mark.parametrize("optimizers", [
+    "optimizer, other = [torch.optim.Adam(model.parameters(), lr=1e-3) for model in (maker, judge)]",
+    "optimizer = other = torch.optim.Adam([*maker.parameters(), *judge.parameters()], lr=1e-3)",
+], ids=["one each", "one"])
+def test_a_model_that_comes_late(optimizers, run_program, tmp_path):
+    captured(LATE.format(optimizers=optimizers), run_program)
+    trial = TrialDump(tmp_path / "out")
+    assert len(trial.steps["TRAIN"]) == 90
+    known = [step for step in trial.steps["TRAIN"] if "gradient/Judge_0.weight" in trial.names_at(step)]
+    assert known and known[0] > 30
+    assert {"Judge_0.weight", "Judge.0_output_0", "Judge_output_0"} <= set(trial.names_at(known[0]))
+
+
+def test_a_second_phase_is_another_training(run_program, tmp_path):
+    text = HEAD + """
+class First(nn.Sequential): pass
+class Second(nn.Sequential): pass
+models = [First(nn.Linear(4, 8), nn.Linear(8, 4)), Second(nn.Linear(4, 8), nn.Linear(8, 2))]
+optimizers = [torch.optim.Adam(model.parameters(), lr=1e-2) for model in models]
+for model, optimizer, steps in zip(models, optimizers, (40, 160)):
+    for step in range(steps):
+        x = torch.randn(16, 4)
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), (x[:, 0] > 0).long()).backward()
+        optimizer.step()
+print(sum(p.double().sum().item() for model in models for p in model.parameters()))
+"""
+    captured(text, run_program)
+    first, second = TrialDump(tmp_path / "out"), TrialDump(tmp_path / "out-2")
+    assert len(first.steps["TRAIN"]) == 40 and "gradient/First_0.weight" in first.names
+    assert 40 <= len(second.steps["TRAIN"]) <= 60 and "gradient/Second_0.weight" in second.names
+    assert not any("Second" in name for name in first.names) and not any("First" in name for name in second.names)
+
+
+def test_models_that_are_trained_in_turns_of_many_passes_stay_in_one_trial(run_program, tmp_path):
+    text = HEAD + """
+class Policy(nn.Sequential): pass
+class Value(nn.Sequential): pass
+models = [Policy(nn.Linear(4, 8), nn.Linear(8, 2)), Value(nn.Linear(4, 8), nn.Linear(8, 1))]
+optimizers = [torch.optim.Adam(model.parameters(), lr=1e-2) for model in models]
+for turn in range(3):
+    for model, optimizer in zip(models, optimizers):
+        for step in range(80):
+            x = torch.randn(16, 4)
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+print(sum(p.double().sum().item() for model in models for p in model.parameters()))
+"""
+    captured(text, run_program)
+    assert len(TrialDump(tmp_path / "out").steps["TRAIN"]) == 240
+    assert not (tmp_path / "out-2").exists()

@@ -1,0 +1,71 @@
+"""A look at every call of a module of PyTorch, while somebody searches for one."""
+
+import sys
+from typing import Callable, Container, Optional, Tuple
+
+import torch
+
+from tornasole.pytorch.calling_frames import owner_of
+from tornasole.run.stand_ins import stand_in
+
+Look = Callable[[torch.nn.Module], None]
+
+
+class ModuleCalls:
+    """One search at a time.
+
+    Not by a callback for all modules, of which PyTorch would warn a program that compiles its model."""
+
+    def __init__(self, failed: Callable[[Exception], None]):
+        """``failed`` is told what a look raised."""
+        self.look: Optional[Look] = None  # at every call of a module but a loss
+        self._failed = failed
+        self._search: Optional[Tuple[Callable, Callable]] = None  # what stands in for Module.__call__, and that
+
+    def search(self, look: Look) -> None:
+        """From now on, in place of the search before, until it is stopped."""
+        self.stop()
+        self.look = look
+
+        def enter(arguments: tuple) -> bool:
+            try:
+                if self.look is not None and not isinstance(arguments[0], torch.nn.modules.loss._Loss):
+                    self.look(arguments[0])
+            except Exception as error:
+                self._failed(error)
+            return False
+
+        bare = torch.nn.Module.__call__
+        self._search = stand_in(bare, enter, lambda _: None), bare
+        torch.nn.Module.__call__ = self._search[0]
+
+    def stop(self) -> None:
+        """What others have put in its place meanwhile stays; ours below it looks at nothing any more."""
+        self.look = None
+        if self._search is not None and torch.nn.Module.__call__ is self._search[0]:
+            torch.nn.Module.__call__ = self._search[1]
+        self._search = None
+
+
+def outermost(
+    module: torch.nn.Module, among: Optional[Container[torch.nn.Module]] = None
+) -> Optional[torch.nn.Module]:
+    """The module itself, or the one, of those given, whose method is calling it as its own part without being called as
+    a module.
+
+    Training frameworks call ``module.training_step(batch)``, which calls the parts of the module. None while a module
+    is being built, which may try its parts, and for what takes no callbacks.
+    """
+    frame = sys._getframe(2)
+    found = module
+    for _ in range(40):
+        if frame is None:
+            break
+        owner = owner_of(frame)
+        is_module = isinstance(owner, torch.nn.Module) and owner is not found and (among is None or owner in among)
+        if is_module and any(part is found for part in owner.modules()):
+            if frame.f_code.co_name == "__init__":
+                return None
+            found = owner
+        frame = frame.f_back
+    return None if isinstance(found, torch.jit.ScriptModule) else found
