@@ -34,7 +34,7 @@ class KerasValues(TensorflowBaseHook):
         self._kinds_of_weights: Dict[str, str] = {}
         self._call_order: List[str] = []
         self._optimizers = OptimizerWraps(self)
-        self._is_asked_for_rates = False  # by a preset
+        self._is_of_preset = False  # which asks for rates, and runs nothing at every step
         self._watcher: Optional[Any] = None  # of a preset: told of steps and losses
         self.optimizer: Optional[Any] = None
 
@@ -61,7 +61,7 @@ class KerasValues(TensorflowBaseHook):
         self._wait_until_written(_WRITE_WAIT_S)
 
     def _wants_optimizers(self) -> bool:
-        return self._is_asked_for_rates or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
+        return self._is_of_preset or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
 
     def _look_for_stop(self) -> None:
         if self.stop_requested and self.model is not None and self._options.get("honour_stop", True):
