@@ -12,7 +12,7 @@ import functools
 import re
 import types
 import weakref
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import tensorflow as tf
 from tensorflow.python.eager import wrap_function
@@ -39,7 +39,7 @@ class Given(NamedTuple):
     """What a tape gave out: with values, or as tensors of a graph."""
 
     loss: Any
-    weights: List[Tuple[str, Any]]  # name, variable
+    weights: Dict[str, Any]  # name -> variable
     taps: List[Tuple[Tap, Any]]
     out_of_reach: List[Tap]
 
@@ -112,7 +112,7 @@ class FunctionStep:
 
     def add(self, given: Given) -> None:
         """Several tapes of one function are one step; the loss is that of the first."""
-        self._weights.update((name, variable) for name, variable in given.weights if name not in self._weights)
+        self._weights = {**given.weights, **self._weights}
         self._out_of_reach += given.out_of_reach
         loss = [(LOSS, given.loss)] if tf.is_tensor(given.loss) else []
         for tap, tensor in loss + given.taps:
@@ -137,7 +137,7 @@ class FunctionStep:
 
     def _save_before(self, hook: Any, graph: Any, inputs: Any, is_loss_returned: bool) -> None:
         try:
-            save_weights(hook, self._weights.items())
+            save_weights(hook, self._weights)
             wanted = frozenset(name for name, (tap, _) in self._taps.items() if hook._is_wanted(*tap))
             # Presets run nothing at every step.
             if is_loss_returned or (hook._is_of_preset and wanted == {LOSS.name}):
@@ -189,13 +189,14 @@ def save_tap(hook: Any, tap: Tap, value: Any) -> None:
         hook._watcher.loss(value)
 
 
-def save_weights(hook: Any, weights: Iterable[Tuple[str, Any]]) -> None:
-    """Saves those of these variables that are wanted, and what the optimizers hold."""
-    for name, variable in weights:
+def save_weights(hook: Any, weights: Dict[str, Any]) -> None:
+    """Saves those of these variables that are wanted, and what the optimizers hold; describes the model."""
+    for name, variable in weights.items():
         kind = hook._weight_collection(name)
         if hook._is_wanted(name, kind):
             hook._save_as(name, variable, kind)
     hook._save_optimizers()
+    hook._describe_loop(weights)
 
 
 def tell_out_of_reach(hook: Any, taps: List[Tap]) -> None:

@@ -180,13 +180,13 @@ class TapeCapture:
 
     def _given(self, hook: Any, target: Any, sources: Any, result: Any) -> Given:
         root = getattr(hook.model, "name", "")
-        weights: List[Tuple[str, Any]] = []
+        weights: Dict[str, Any] = {}
         taps: List[Tuple[Tap, Any]] = []
         if isinstance(sources, (list, tuple)) and isinstance(result, (list, tuple)):
             for variable, gradient in zip(sources, result):
                 if hasattr(variable, "path") or isinstance(variable, tf.Variable):
                     name = variable_name(variable, root)
-                    weights.append((f"weights/{name}", variable))
+                    weights[f"weights/{name}"] = variable
                     if gradient is not None:
                         taps.append((Tap(gradient_name(name), CollectionKeys.GRADIENTS, name), gradient))
         self._stop_recording()
@@ -194,6 +194,7 @@ class TapeCapture:
         if recorder is None:
             return Given(target, weights, taps, [])
         taps += [(tap, value) for tap, value in recorder.taps() if tap.collection != CollectionKeys.GRADIENTS]
+        hook._call_order = recorder.call_order or hook._call_order
         return Given(target, weights, taps, recorder.out_of_reach)
 
     @staticmethod

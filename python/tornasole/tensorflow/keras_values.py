@@ -31,6 +31,7 @@ class KerasValues(TensorflowBaseHook):
         self._graph_of: Any = None  # the model whose graph TensorBoard has
         self._weights: Dict[str, Any] = {}
         self._weights_of: Any = None
+        self._loop_weights: Dict[str, Any] = {}  # of a custom loop, as its tapes name them
         self._kinds_of_weights: Dict[str, str] = {}
         self._call_order: List[str] = []
         self._optimizers = OptimizerWraps(self)
@@ -154,9 +155,23 @@ class KerasValues(TensorflowBaseHook):
 
     def _describe(self) -> None:
         self._described = self._model_key()
+        self._describe_with(self._model_weights())
+
+    def _describe_loop(self, weights: Dict[str, Any]) -> None:
+        """Of a custom loop: these are the weights that its tapes know. An optimizer knows what it updates once it did."""
+        if self.model is None or self._is_only_scalars:
+            return
+        used = [len(getattr(one, "_trainable_variables", None) or ()) for one in self._optimizers.known(self.model)]
+        self._loop_weights.update(weights)
+        key = (*self._model_key(), len(self._loop_weights), used)
+        if self._described != key:
+            self._described = key
+            self._describe_with(self._loop_weights)
+
+    def _describe_with(self, weights: Dict[str, Any]) -> None:
         if self.model is not None:
             optimizers = self._optimizers.known(self.model)
-            self._engine_hook.describe_model(describe(self.model, self._model_weights(), self._call_order, optimizers))
+            self._engine_hook.describe_model(describe(self.model, weights, self._call_order, optimizers))
         if self.tensorboard_dir and self.model is not None and self._graph_of is not self.model:
             self._graph_of = self.model
             self._save_model_graph()

@@ -1,5 +1,7 @@
 """Custom loops: what a wrapped tape saves."""
 
+import json
+
 import keras_models
 import numpy
 import pytest
@@ -136,10 +138,12 @@ def test_a_step_that_the_program_compiled(tmp_path, saved):
         assert not is_compiled or ended == bare, "the same bits, the state of random numbers too, traced no more often"
         smd.del_hook()
         trials[name] = smd.create_trial(str(tmp_path / name))
-    assert saved() == saved(tmp_path / "eager") and sorted(saved()) == [0, 3, 6, 7]
+    steps = saved(tmp_path / "eager")
+    assert sorted(steps) == [0, 3, 6, 7]
+    assert {**saved(), 0: steps[0]} == steps and steps[0] <= saved()[0], "tracing makes the optimizer's variables"
     assert {"loss", "gradients/tableGrad", "weights/table:0", "first/outputs", "predictions"} <= saved()[7]
-    for name in trials["run"].tensor_names():
-        for step in (0, 3, 6, 7):
+    for step, names in steps.items():
+        for name in names:
             ours, eager = (trials[which].tensor(name).value(step) for which in ("run", "eager"))
             assert ours.shape == eager.shape and numpy.allclose(ours, eager, atol=1e-6), (name, step)
 
@@ -161,6 +165,27 @@ def test_a_compiled_step_that_returns_its_loss_has_exactly_that(tmp_path):
     hook.close()
     kept = smd.create_trial(str(tmp_path / "run")).tensor("loss")
     assert {step: float(kept.value(step)) for step in kept.steps()} == {0: returned[0], 2: returned[2]}
+
+
+def test_the_model_of_a_loop_is_described(tmp_path):
+    model = keras_models.dense()
+    optimizer = tf.keras.optimizers.SGD(0.1)
+    hook = smd.KerasHook(tmp_path / "run", save_config=smd.SaveConfig(save_interval=1), save_all=True)
+    hook.register_model(model)
+    hook.wrap_optimizer(optimizer)
+    values, labels = batch()
+    for _ in range(2):
+        with hook.wrap_tape(tf.GradientTape()) as tape:
+            loss = tf.reduce_mean(model(values, training=True) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients([(gradients[-1], model.trainable_variables[-1])])  # of the others, by mistake, nothing
+    hook.close()
+    told = json.loads((tmp_path / "run" / "tornasole" / "worker_0_model.json").read_text())
+    assert set(told["parameters"]) == WEIGHTS | BIASES, "by the names they are saved by"
+    assert told["parameters"]["weights/first/bias:0"]["module"] == "first"
+    assert [name for name in ("first", "relu", "last") if "call_order" in told["modules"][name]] == ["first", "relu", "last"]
+    if keras_models.IS_KERAS_3:
+        assert told["optimizers"][0]["groups"] == [["weights/last/bias:0"]], "those that it updates"
 
 
 def test_what_a_function_cannot_give_is_told_of(tmp_path, saved):
