@@ -100,7 +100,11 @@ class BoostLoop:
 def _settings(booster: Any) -> Dict[str, Any]:
     """The parameters of a booster that has been boosted, as XGBoost tells them."""
     learner = json.loads(booster.save_config())["learner"]
-    trees = learner["gradient_booster"].get("tree_train_param") or {}
+    boosting = learner["gradient_booster"]
+    trees = boosting.get("tree_train_param")
+    if trees is None:  # before XGBoost 2
+        updaters = boosting.get("updater")
+        trees = next((one.get("train_param") or {} for one in updaters.values()), {}) if updaters else {}
     return {**trees, "booster": learner["learner_train_param"]["booster"], "objective": learner["objective"]["name"]}
 
 

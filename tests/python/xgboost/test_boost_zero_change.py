@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -108,16 +109,15 @@ def test_what_xgboost_warns_of_is_told_of_the_program(tmp_path):
     text = """
 import warnings
 def show(message, category, filename, lineno, *more):
-    print(filename, lineno, str(message)[10:])  # there is a time at first
+    print(filename, lineno, message)
 warnings.showwarning = show
 data = xgboost.DMatrix(X, label=y)
 xgboost.train({"nthread": 1, "no_such_parameter": 1}, data, 2)
 booster = xgboost.Booster({"nthread": 1, "nor_such": 1}, [data])
 booster.update(data, 0)
 """
-    plain = run(text, tmp_path)
-    assert "no_such_parameter" in plain.stdout
-    assert run(text, tmp_path, "--out", "out").stdout == plain.stdout
+    plain, ran = (re.sub(r"\d\d:\d\d:\d\d", "", run(text, tmp_path, *under).stdout) for under in ((), ("--out", "out")))
+    assert "no_such_parameter" in plain and ran == plain, "before 2.0 XGBoost prints them"
 
 
 PRESETS = [("light", set()), ("full", {"trees/Node", "full_shap/f0", "average_shap/f1", "feature_importance/gain/f0"})]
