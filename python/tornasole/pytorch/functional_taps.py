@@ -12,7 +12,7 @@ import torch.nn.functional as functional
 
 from tornasole import _engine
 from tornasole.pytorch.calling_frames import owner_of
-from tornasole.pytorch.uncounted_frames import uncounted
+from tornasole.core.uncounted_frames import uncounted
 
 try:
     from torch.overrides import TorchFunctionMode

@@ -4,6 +4,8 @@
 a hook and a trial of its own, but for one that continues a model, which goes on with that before it. What XGBoost does
 not tell the hook it takes from the arguments: the hyperparameters, the training data, and the last evaluation set that
 is not the training data. A hook that the script builds itself is used instead, and stays as the script made it.
+
+A booster that the program boosts round by round itself is a training, too, if there is no such hook.
 """
 
 import functools
@@ -15,6 +17,8 @@ import xgboost
 from xgboost import training
 
 from tornasole import SaveConfig
+from tornasole.core.uncounted_frames import uncounted
+from tornasole.run import boost_loops
 from tornasole.run.automatic_hook import end_training, make_automatic_hook, tell_nothing_is_captured
 
 _EVERY_ROUND = SaveConfig(save_interval=1)
@@ -57,6 +61,7 @@ class Attachment:
         self._is_off = False
         self._trainings = 0  # that have a hook made for them
         self._running = 0  # at this moment: threads may train, too
+        self.loop = boost_loops.BoostLoop(self._hook_of_loop, self.give_up)
 
     def callbacks_of(self, bound: Dict[str, Any], is_of_folds: bool) -> Optional[list]:
         """The callbacks of a training with these arguments, and the hook; None if nothing is to be changed."""
@@ -66,6 +71,7 @@ class Attachment:
         callbacks = list(bound.get("callbacks") or ())
         if self._is_off or any(isinstance(callback, Hook) for callback in callbacks):
             return None
+        self.loop.forget()
         if self._hook is not None and self._hook._is_automatic and not self._running and not bound.get("xgb_model"):
             end_training(self._hook)
             self._hook = None
@@ -79,6 +85,19 @@ class Attachment:
             self._hand_over(bound)
         self._running += 1
         return [*callbacks, self._hook]
+
+    def _hook_of_loop(self) -> Any:
+        """The hook for a booster that the program boosts itself; None if that is the script's concern."""
+        from tornasole.core.singleton_utils import current_hook
+        from tornasole.xgboost.boost_hook import Hook
+
+        if self._hook is not None and self._hook._is_automatic and not self._running:
+            end_training(self._hook)
+            self._hook = None
+        if self._is_off or self._running or self._hook is not None or current_hook() is not None:
+            return None
+        self._hook = self._make_hook(Hook, is_of_folds=False)
+        return self._hook
 
     def _make_hook(self, hook_class, is_of_folds: bool):
         self._trainings += 1
@@ -113,24 +132,25 @@ def _captured(attachment: Attachment, function: Callable) -> Callable:
     @functools.wraps(function)
     def training_function(*arguments, **options):
         callbacks = None
+        boost_loops.enter()
         try:
             bound = {**dict(zip(names, arguments)), **options}
             callbacks = attachment.callbacks_of(bound, is_of_folds=function.__name__ == "cv")
         except Exception as error:
             attachment.give_up(error)
-        if callbacks is None:
-            return function(*arguments, **options)
         place = names.index("callbacks")
-        if place < len(arguments):  # as older versions of XGBoost allow
+        if callbacks is not None and place < len(arguments):  # as older versions of XGBoost allow
             arguments = (*arguments[:place], callbacks, *arguments[place + 1 :])
-        else:
+        elif callbacks is not None:
             options["callbacks"] = callbacks
         try:
             return function(*arguments, **options)
         finally:
-            attachment.release()
+            boost_loops.leave()
+            if callbacks is not None:
+                attachment.release()
 
-    return training_function
+    return uncounted(training_function)
 
 
 _attachment: Optional[Attachment] = None
@@ -141,6 +161,7 @@ def attach() -> Attachment:
     global _attachment
     if _attachment is None:
         _attachment = Attachment()
+        boost_loops.attach(_attachment.loop, _attachment.give_up)
         for name in ("train", "cv"):
             captured = _captured(_attachment, getattr(training, name))
             for module in (training, xgboost, sys.modules.get("xgboost.sklearn")):

@@ -23,7 +23,7 @@ _LOOK_SHARE = 0.005  # of the time, for looks at whole weights
 def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
     """A hook configured by a preset."""
     hook = hook_class(out_dir=out_dir, warn_unmatched=False, **_options(name))
-    hook._is_asked_for_rates = True
+    hook._is_of_preset = True
     if name == "standard":
         hook._watcher = StandardPreset(hook)
     return hook

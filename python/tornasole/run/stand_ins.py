@@ -9,7 +9,7 @@ import functools
 from typing import Any, Callable
 
 from tornasole.pytorch.attached_callbacks import is_compiling
-from tornasole.pytorch.uncounted_frames import uncounted
+from tornasole.core.uncounted_frames import uncounted
 
 
 def stand_in(function: Callable, enter: Callable[[tuple], bool], leave: Callable[[Any], None]) -> Callable:

@@ -1,11 +1,13 @@
 """Attaches a hook to a program that trains with ``tf.GradientTape`` in a loop of its own, and has none.
 
 The outermost tape that is entered outside ``fit``, ``evaluate`` and ``predict`` begins a step, as one that went through
-``wrap_tape``. The model is what such a step called to work out its loss; an optimizer is known once it is used. Tapes
-inside a function of TensorFlow have no values: that is told, once.
+``wrap_tape``; inside a function of TensorFlow each call of that does. The model is what such a step called to work out
+its loss; an optimizer is known once it is used. Tapes of the frameworks' own, as of a layer that looks which variables
+it uses, are none of the program's.
 """
 
 import functools
+import sys
 import threading
 from typing import Any, Callable, List, Optional
 
@@ -13,7 +15,8 @@ import tensorflow as tf
 
 from tornasole.run import keras_attachment
 from tornasole.run.automatic_hook import is_to_be_found, tell_nothing_is_captured
-from tornasole.run.program_stderr import tell
+
+_FRAMEWORKS = ("keras.", "tf_keras.", "tensorflow.")
 
 
 class Attachment:
@@ -22,7 +25,6 @@ class Attachment:
     def __init__(self) -> None:
         self._hook: Any = None
         self._is_off = False
-        self._has_told = False
         self._entered = threading.local()  # .tapes: those of this thread, outer ones first
 
     def tapes(self) -> List[Any]:
@@ -31,14 +33,11 @@ class Attachment:
             self._entered.tapes = []
         return self._entered.tapes
 
-    def entered(self, tape: Any) -> None:
-        """A tape records from now on."""
+    def entered(self, tape: Any, module: str) -> None:
+        """A tape that a module has made records from now on."""
         tapes = self.tapes()
         tapes.append(tape)
-        if self._is_off or len(tapes) > 1 or keras_attachment.is_training():
-            return
-        if not tf.executing_eagerly():
-            self._tell_of_function()
+        if self._is_off or len(tapes) > 1 or keras_attachment.is_training() or module.startswith(_FRAMEWORKS):
             return
         if is_to_be_found(self._hook):
             is_first = self._hook is None
@@ -53,16 +52,10 @@ class Attachment:
     def left(self, tape: Any) -> None:
         """A tape does not record any more."""
         tapes = self.tapes()
+        if tapes and tapes[0] is tape and self._hook is not None:
+            self._hook._tapes.left(tape)
         if any(one is tape for one in tapes):
             del tapes[next(i for i, one in enumerate(tapes) if one is tape) :]
-
-    def _tell_of_function(self) -> None:
-        if not self._has_told and self._hook is None:
-            self._has_told = True
-            tell(
-                "tornasole: a training step inside a tf.function cannot be captured: its tensors have no values there. "
-                "Without the function, or with tf.config.run_functions_eagerly(True), it can"
-            )
 
     def _watch_optimizers(self) -> None:
         """Optimizers of Keras are known from their first use on."""
@@ -79,12 +72,13 @@ class Attachment:
         def method_of_optimizer(optimizer, *arguments, **options):
             result = method(optimizer, *arguments, **options)
             try:
-                if not self._is_off and not keras_attachment.is_training() and tf.executing_eagerly():
+                if not self._is_off and not keras_attachment.is_training():
                     self._hook._optimizers.wrap(optimizer)
             except Exception as error:
                 self.give_up(error)
             return result
 
+        method_of_optimizer.autograph_info__ = {}
         return method_of_optimizer
 
     def give_up(self, error: Exception) -> None:
@@ -107,7 +101,7 @@ def attach() -> Attachment:
         def enter_tape(tape):
             result = enter(tape)
             try:
-                attachment.entered(tape)
+                attachment.entered(tape, sys._getframe(1).f_globals.get("__name__") or "")
             except Exception as error:
                 attachment.give_up(error)
             return result

@@ -2,19 +2,22 @@
 
 Entering a wrapped tape begins the step. ``tape.gradient(loss, variables)`` saves the gradients, the variables as they
 are before the update, the loss, what the optimizers hold and what passed through the layers of a registered model. The
-step stays open until the next tape is entered.
+step stays open until the next tape is entered. Inside a function of TensorFlow a tape has no values: there each call of
+the function is a step.
 """
 
 import weakref
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
 from tornasole.core.collection import CollectionKeys
 from tornasole.core.guard import guard
 from tornasole.modes import ModeKeys
-from tornasole.tensorflow import step_recorder
+from tornasole.tensorflow import function_steps, step_recorder
+from tornasole.tensorflow.function_steps import LOSS, Given
 from tornasole.tensorflow.keras_names import gradient_name, variable_name
+from tornasole.tensorflow.step_recorder import Tap
 from tornasole.tensorflow.tf_values import is_symbolic
 
 _captures: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()  # tape -> capture
@@ -38,6 +41,7 @@ def _watched_class(of: type) -> type:
                 capture.left(self)
             return super().__exit__(*error)
 
+        @step_recorder.plain_call
         def gradient(self, target, sources, *arguments, **keywords):
             result = super().gradient(target, sources, *arguments, **keywords)
             capture = _captures.get(self)
@@ -93,26 +97,41 @@ class TapeCapture:
         try:
             if hook is None or guard.disable_smdebug or hook._engine_hook is None or hook._is_unsupported():
                 return
-            if not tf.executing_eagerly():
-                hook._cannot_capture("loss", "the tape is inside a function of TensorFlow, where nothing has a value")
-                return
-            self._add_patterns(hook)
             self._stop_recording()
-            if hook._watcher is not None:
-                hook._watcher.before_step(hook.mode)
-            self._is_due = hook._begin_step()
-            if not self._is_due:
-                return
-            hook._step_is_due(hook.mode)
-            if hook.has_registered_model and hook.model is not None:
-                self._recorder = step_recorder.Recorder(hook.model)
-            elif self._finds_model:
-                self._recorder = step_recorder.Calls()
-            if self._recorder is not None:
-                step_recorder.start(self._recorder)
-                self._is_recording = True
+            if not tf.executing_eagerly() or self._begin_step(hook):
+                self._start_recording(hook)
         except Exception as error:
             guard.handle(error, "the tape")
+
+    def begin_call(self) -> Optional[Any]:
+        """Begins a step that is a call of a function of TensorFlow; the hook, if anything is due in it."""
+        hook = self._hook()
+        try:
+            if hook is not None and not guard.disable_smdebug and hook._engine_hook is not None:
+                hook.set_mode(ModeKeys.TRAIN)
+                if not hook._is_unsupported() and self._begin_step(hook):
+                    return hook
+        except Exception as error:
+            guard.handle(error, "a step inside a function of TensorFlow")
+        return None
+
+    def _begin_step(self, hook: Any) -> bool:
+        self._add_patterns(hook)
+        if hook._watcher is not None:
+            hook._watcher.before_step(hook.mode)
+        self._is_due = hook._begin_step()
+        if self._is_due:
+            hook._step_is_due(hook.mode)
+        return self._is_due
+
+    def _start_recording(self, hook: Any) -> None:
+        if hook.has_registered_model and hook.model is not None:
+            self._recorder = step_recorder.Recorder(hook.model)
+        elif self._finds_model:
+            self._recorder = step_recorder.Calls()
+        if self._recorder is not None:
+            step_recorder.start(self._recorder)
+            self._is_recording = True
 
     def _add_patterns(self, hook: Any) -> None:
         if self._has_patterns:
@@ -138,18 +157,16 @@ class TapeCapture:
     def gradients(self, tape: Any, target: Any, sources: Any, result: Any) -> None:
         hook = self._hook()
         try:
-            if hook is None or not self._is_due or guard.disable_smdebug or not tf.executing_eagerly():
+            is_function = not tf.executing_eagerly()
+            if hook is None or guard.disable_smdebug or hook._engine_hook is None or not (self._is_due or is_function):
                 return
             if isinstance(self._recorder, step_recorder.Calls):
                 self._find_model(hook, sources)
-            if isinstance(sources, (list, tuple)) and isinstance(result, (list, tuple)):
-                self._save_variables(hook, sources, result)
-            hook._save_optimizers()
-            if tf.is_tensor(target) and not is_symbolic(target) and hook._is_wanted("loss", CollectionKeys.LOSSES):
-                hook._save_as("loss", target, CollectionKeys.LOSSES)
-                if hook._watcher is not None:
-                    hook._watcher.loss(target)
-            self._save_layers(hook)
+            given = self._given(hook, target, sources, result)
+            if is_function:
+                self._keep(hook, given)
+            else:
+                self._save(hook, given)
         except Exception as error:
             guard.handle(error, "the gradients of a tape")
 
@@ -161,30 +178,41 @@ class TapeCapture:
             hook.register_model(model)
             self._recorder = calls.of_model(model)
 
-    @staticmethod
-    def _save_variables(hook: Any, sources: Any, gradients: Any) -> None:
+    def _given(self, hook: Any, target: Any, sources: Any, result: Any) -> Given:
         root = getattr(hook.model, "name", "")
-        for variable, gradient in zip(sources, gradients):
-            if not (hasattr(variable, "path") or isinstance(variable, tf.Variable)):
-                continue
-            name = variable_name(variable, root)
-            if gradient is not None and hook._is_wanted(gradient_name(name), CollectionKeys.GRADIENTS, name):
-                dense = tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
-                hook._save_as(gradient_name(name), dense, CollectionKeys.GRADIENTS)
-            kind = hook._weight_collection(f"weights/{name}")
-            if hook._is_wanted(f"weights/{name}", kind):
-                hook._save_as(f"weights/{name}", variable, kind)
-
-    def _save_layers(self, hook: Any) -> None:
+        weights: Dict[str, Any] = {}
+        taps: List[Tuple[Tap, Any]] = []
+        if isinstance(sources, (list, tuple)) and isinstance(result, (list, tuple)):
+            for variable, gradient in zip(sources, result):
+                if hasattr(variable, "path") or isinstance(variable, tf.Variable):
+                    name = variable_name(variable, root)
+                    weights[f"weights/{name}"] = variable
+                    if gradient is not None:
+                        taps.append((Tap(gradient_name(name), CollectionKeys.GRADIENTS, name), gradient))
+        self._stop_recording()
         recorder, self._recorder = self._recorder, None
         if recorder is None:
+            return Given(target, weights, taps, [])
+        taps += [(tap, value) for tap, value in recorder.taps() if tap.collection != CollectionKeys.GRADIENTS]
+        hook._call_order = recorder.call_order or hook._call_order
+        return Given(target, weights, taps, recorder.out_of_reach)
+
+    @staticmethod
+    def _save(hook: Any, given: Given) -> None:
+        function_steps.save_weights(hook, given.weights)
+        loss = [(LOSS, given.loss)] if tf.is_tensor(given.loss) and not is_symbolic(given.loss) else []
+        for tap, value in [*loss, *given.taps]:
+            if hook._is_wanted(*tap):
+                function_steps.save_tap(hook, tap, value)
+        function_steps.tell_out_of_reach(hook, given.out_of_reach)
+
+    def _keep(self, hook: Any, given: Given) -> None:
+        """What was given has no values yet. In ``fit`` the step is that of Keras."""
+        if hook._is_fitting:
             return
-        for tap, value in recorder.taps():
-            if tap.collection != CollectionKeys.GRADIENTS and hook._is_wanted(tap.name, tap.collection):
-                hook._save_as(tap.name, value, tap.collection)
-        for tap in recorder.out_of_reach:
-            if hook._is_wanted(tap.name, tap.collection, tap.asked):
-                hook._cannot_capture(tap.name, "it is inside a function of TensorFlow")
+        function_steps.note(self, given)
+        if function_steps.is_nested():
+            hook._cannot_capture("loss", "the tape is inside a loop or a function that a function of TensorFlow calls")
 
     def close(self) -> None:
         self._stop_recording()

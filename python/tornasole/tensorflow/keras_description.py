@@ -5,11 +5,14 @@ from typing import Any, Dict, Iterable, List
 
 import tensorflow as tf
 
-from tornasole.tensorflow.keras_names import named_layers, variable_name
+from tornasole.tensorflow.keras_names import named_layers, variable_name, weight_names
 
 
 def describe(model: Any, weights: Dict[str, Any], call_order: List[str], optimizers: Iterable) -> Dict[str, Any]:
-    """The description that is stored beside the trial, as the engine's ``describe_model`` takes it."""
+    """The description that is stored beside the trial, as the engine's ``describe_model`` takes it.
+
+    ``weights`` have the names that they are saved by.
+    """
     order = {name: i for i, name in enumerate(call_order)}
     modules = [{"path": model.name, "type": type(model).__name__, "parent": "", "training": True}]
     for name, layer, parent in named_layers(model):
@@ -17,10 +20,11 @@ def describe(model: Any, weights: Dict[str, Any], call_order: List[str], optimiz
         module["activation"] = _activation(layer)
         modules.append({**module, "call_order": order[name]} if name in order else module)
     trainable = {id(variable) for variable in model.trainable_variables}
+    holders = {id(variable): name.split("/weights/", 1)[0] for name, variable in weight_names(model).items()}
     parameters = [
         {
             "name": name,
-            "module": name.split("/weights/", 1)[0],
+            "module": holders.get(id(variable), model.name),
             "shape": [int(size) for size in variable.shape],
             "dtype": _dtype(variable),
             "requires_grad": id(variable) in trainable,
@@ -86,12 +90,15 @@ def _kind_of_loss(loss: Any) -> str:
 
 
 def _updated_by(optimizer: Any, model: Any, is_alone: bool) -> List[Any]:
-    """The variables that an optimizer updates: all of the model, unless it is one of several that knows its own."""
-    known = getattr(optimizer, "_trainable_variables", None)  # of Keras 3, once it was used
-    if is_alone or not known:
-        indices = getattr(optimizer, "_index_dict", None)  # of Keras 2
-        known = [v for v in model.trainable_variables if is_alone or not indices or optimizer._var_key(v) in indices]
-    return list(known)
+    """The variables that an optimizer updates: those it knows, once it was used; until then all of the model.
+
+    One of Keras 2 that is alone need not know them all.
+    """
+    known = getattr(optimizer, "_trainable_variables", None)  # of Keras 3
+    if known:
+        return list(known)
+    indices = getattr(optimizer, "_index_dict", None)  # of Keras 2
+    return [v for v in model.trainable_variables if is_alone or not indices or optimizer._var_key(v) in indices]
 
 
 def _optimizer(optimizer: Any, parameters: List[str]) -> Dict[str, Any]:

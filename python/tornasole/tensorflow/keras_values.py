@@ -31,10 +31,11 @@ class KerasValues(TensorflowBaseHook):
         self._graph_of: Any = None  # the model whose graph TensorBoard has
         self._weights: Dict[str, Any] = {}
         self._weights_of: Any = None
+        self._loop_weights: Dict[str, Any] = {}  # of a custom loop, as its tapes name them
         self._kinds_of_weights: Dict[str, str] = {}
         self._call_order: List[str] = []
         self._optimizers = OptimizerWraps(self)
-        self._is_asked_for_rates = False  # by a preset
+        self._is_of_preset = False  # which asks for rates, and runs nothing at every step
         self._watcher: Optional[Any] = None  # of a preset: told of steps and losses
         self.optimizer: Optional[Any] = None
 
@@ -61,7 +62,7 @@ class KerasValues(TensorflowBaseHook):
         self._wait_until_written(_WRITE_WAIT_S)
 
     def _wants_optimizers(self) -> bool:
-        return self._is_asked_for_rates or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
+        return self._is_of_preset or CollectionKeys.OPTIMIZER_GRADIENTS in self.include_collections
 
     def _look_for_stop(self) -> None:
         if self.stop_requested and self.model is not None and self._options.get("honour_stop", True):
@@ -154,9 +155,23 @@ class KerasValues(TensorflowBaseHook):
 
     def _describe(self) -> None:
         self._described = self._model_key()
+        self._describe_with(self._model_weights())
+
+    def _describe_loop(self, weights: Dict[str, Any]) -> None:
+        """Of a custom loop: these are the weights that its tapes know. An optimizer knows what it updates once it did."""
+        if self.model is None or self._is_only_scalars:
+            return
+        used = [len(getattr(one, "_trainable_variables", None) or ()) for one in self._optimizers.known(self.model)]
+        self._loop_weights.update(weights)
+        key = (*self._model_key(), len(self._loop_weights), used)
+        if self._described != key:
+            self._described = key
+            self._describe_with(self._loop_weights)
+
+    def _describe_with(self, weights: Dict[str, Any]) -> None:
         if self.model is not None:
             optimizers = self._optimizers.known(self.model)
-            self._engine_hook.describe_model(describe(self.model, self._model_weights(), self._call_order, optimizers))
+            self._engine_hook.describe_model(describe(self.model, weights, self._call_order, optimizers))
         if self.tensorboard_dir and self.model is not None and self._graph_of is not self.model:
             self._graph_of = self.model
             self._save_model_graph()

@@ -76,7 +76,7 @@ class Hook(BaseHook, _TrainingCallback):
     _train_data: Optional[DMatrix] = None
     _validation_data: Optional[DMatrix] = None
     _roles: Optional[Dict[str, str]] = None  # of the evaluation sets, until they are told
-    _first_round = 0
+    _first_round: Optional[int] = 0  # None: what the model says after its next round
     _last_round = -1
 
     @guarded()
@@ -149,7 +149,8 @@ class Hook(BaseHook, _TrainingCallback):
     def before_training(self, model):
         """A training begins: its rounds follow those that the model, or this hook, has already."""
         if self._engine_hook is not None:
-            self._first_round = self._last_round + 1 if self._last_round >= 0 else rounds_of(model)
+            # A model that is asked before its first round warns of its parameters there and then.
+            self._first_round = self._last_round + 1 if self._last_round >= 0 else None
             self._booster_kind = None
             self._roles = roles_of_evaluation_sets()
             self._groups_by_due_set.clear()  # other data has other names
@@ -158,6 +159,8 @@ class Hook(BaseHook, _TrainingCallback):
     @guarded(neutral=False)
     def after_iteration(self, model, epoch: int, evals_log) -> bool:
         """A round is done. True, which ends the training, only if somebody asked it to stop."""
+        if self._first_round is None:
+            self._first_round = max(0, rounds_of(model) - epoch - 1)
         step = self._first_round + epoch
         if type(self).__call__ is not Hook.__call__:
             return self._call_replaced(model, step, _last_scores(evals_log))

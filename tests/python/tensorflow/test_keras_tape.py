@@ -1,5 +1,7 @@
 """Custom loops: what a wrapped tape saves."""
 
+import json
+
 import keras_models
 import numpy
 import pytest
@@ -91,20 +93,130 @@ def test_a_persistent_tape_and_an_optimizer(tmp_path, saved):
     assert any("iter" in name for name in saved()[0])
 
 
-def test_a_tape_inside_a_function_is_told_of(tmp_path, saved):
-    hook = smd.KerasHook(tmp_path / "run", save_all=True)
+def function_loop(hook, is_compiled):
+    """Eight steps of a program that has compiled its step, or has not; the weights in the end."""
+    tf.keras.utils.set_random_seed(5)
+    model = keras_models.dense()
+    values, labels = map(tf.constant, batch())
+    optimizer = tf.keras.optimizers.SGD(0.1, name="SGD")
+    loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    table = tf.Variable(tf.ones((4, 2)), name="table")
+    noise = tf.random.Generator.from_seed(3)  # its state is a variable
+    traced = []
+
+    def step(given, wanted):
+        traced.append(1)
+        with tf.GradientTape() if hook is None else hook.wrap_tape(tf.GradientTape()) as tape:
+            scores = model(given + 0.1 * noise.normal(tf.shape(given)), training=True)
+            loss = loss_of(wanted, scores) + tf.reduce_mean(tf.gather(table, wanted) ** 2)
+        sources = [*model.trainable_variables, table]
+        gradients = tape.gradient(loss, sources)
+        optimizer.apply_gradients(zip(gradients[:-1], sources[:-1]))
+        table.assign_sub(0.1 * tf.convert_to_tensor(gradients[-1]))
+
+    if hook is not None:
+        hook.register_model(model)
+        hook.wrap_optimizer(optimizer)
+    step = tf.function(step) if is_compiled else step
+    for _ in range(6):
+        step(values, labels)
+    for _ in range(2):
+        step(values[:3], labels[:3])  # traced anew
+    state = [*model.get_weights(), table.numpy(), noise.state.numpy()]
+    return [array.tobytes() for array in state], len(traced)
+
+
+def test_a_step_that_the_program_compiled(tmp_path, saved):
+    bare = function_loop(None, is_compiled=True)
+    trials = {}
+    for name, is_compiled in (("run", True), ("eager", False)):
+        schedule = smd.SaveConfig(save_interval=3, save_steps=[7])
+        hook = smd.KerasHook(tmp_path / name, save_config=schedule, save_all=True)
+        ended = function_loop(hook, is_compiled)
+        hook.close()
+        assert hook.report()["uncaptured"] == []
+        assert not is_compiled or ended == bare, "the same bits, the state of random numbers too, traced no more often"
+        smd.del_hook()
+        trials[name] = smd.create_trial(str(tmp_path / name))
+    steps = saved(tmp_path / "eager")
+    assert sorted(steps) == [0, 3, 6, 7]
+    assert {**saved(), 0: steps[0]} == steps and steps[0] <= saved()[0], "tracing makes the optimizer's variables"
+    assert {"loss", "gradients/tableGrad", "weights/table:0", "first/outputs", "predictions"} <= saved()[7]
+    for step, names in steps.items():
+        for name in names:
+            ours, eager = (trials[which].tensor(name).value(step) for which in ("run", "eager"))
+            assert ours.shape == eager.shape and numpy.allclose(ours, eager, atol=1e-6), (name, step)
+
+
+def test_a_compiled_step_that_returns_its_loss_has_exactly_that(tmp_path):
+    hook = smd.KerasHook(tmp_path / "run", save_config=smd.SaveConfig(save_interval=2))
     model = keras_models.dense()
     values, _ = batch()
 
     @tf.function
     def step():
         with hook.wrap_tape(tf.GradientTape()) as tape:
-            loss = tf.reduce_mean(model(values))
-        return tape.gradient(loss, model.trainable_variables)
+            loss = tf.reduce_mean(model(values) ** 2)
+        for variable, slope in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
+            variable.assign(variable - 0.1 * slope)
+        return None, {"others": tf.constant([1.0, 2.0]), "loss": loss}
 
-    step()
+    returned = [float(step()[1]["loss"]) for _ in range(4)]
     hook.close()
-    assert saved() == {} and hook.report()["uncaptured"] == ["loss"]
+    kept = smd.create_trial(str(tmp_path / "run")).tensor("loss")
+    assert {step: float(kept.value(step)) for step in kept.steps()} == {0: returned[0], 2: returned[2]}
+
+
+def test_the_model_of_a_loop_is_described(tmp_path):
+    model = keras_models.dense()
+    optimizer = tf.keras.optimizers.SGD(0.1)
+    hook = smd.KerasHook(tmp_path / "run", save_config=smd.SaveConfig(save_interval=1), save_all=True)
+    hook.register_model(model)
+    hook.wrap_optimizer(optimizer)
+    values, labels = batch()
+    for _ in range(2):
+        with hook.wrap_tape(tf.GradientTape()) as tape:
+            loss = tf.reduce_mean(model(values, training=True) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients([(gradients[-1], model.trainable_variables[-1])])  # of the others, by mistake, nothing
+    hook.close()
+    told = json.loads((tmp_path / "run" / "tornasole" / "worker_0_model.json").read_text())
+    assert set(told["parameters"]) == WEIGHTS | BIASES, "by the names they are saved by"
+    assert told["parameters"]["weights/first/bias:0"]["module"] == "first"
+    assert [name for name in ("first", "relu", "last") if "call_order" in told["modules"][name]] == ["first", "relu", "last"]
+    if keras_models.IS_KERAS_3:
+        assert told["optimizers"][0]["groups"] == [["weights/last/bias:0"]], "those that it updates"
+
+
+def test_what_a_function_cannot_give_is_told_of(tmp_path, saved):
+    hook = smd.KerasHook(tmp_path / "run", save_all=True, save_config=smd.SaveConfig(save_interval=1))
+    model = keras_models.dense()
+    values, _ = batch()
+    data = tf.data.Dataset.from_tensors(values).repeat(8)
+    batches = iter(data)
+
+    def slopes(given):
+        with hook.wrap_tape(tf.GradientTape()) as tape:
+            loss = tf.reduce_mean(model(given))
+        return loss, tape.gradient(loss, model.trainable_variables)
+
+    @tf.function
+    def from_data():
+        return slopes(next(batches))
+
+    @tf.function
+    def over_data():
+        for one in data:
+            slopes(one)
+
+    from_data(), from_data()
+    _, biases, gradients = named(model)
+    assert set(hook.report()["uncaptured"]) == gradients, "to have them a batch would have to be taken"
+    assert sum(1 for _ in batches) == 6, "none was"
+    over_data()
+    hook.close()
+    assert set(hook.report()["uncaptured"]) == gradients | {"loss"}
+    assert sorted(saved()) == [0, 1] and all({"loss"} | biases <= names for names in saved().values())
 
 
 @pytest.mark.parametrize("what", ["a text", None])

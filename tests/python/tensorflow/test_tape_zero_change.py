@@ -86,10 +86,39 @@ def test_a_loop_with_tapes_and_a_fit_have_one_hook(tmp_path, saved):
     assert held and all(3 in trial.tensor(name).steps() for name in held), "known from its first use on"
 
 
-def test_a_step_inside_a_function_is_told_of(tmp_path, saved):
-    ran = run(tmp_path, LOOP.format(more="step = tf.function(step)"), "--out", "run", "--preset", "light")
-    assert ran.stderr.count("a training step inside a tf.function cannot be captured") == 1
-    assert sorted(saved()) == [0, 1, 2, 3], "those of fit are"
+def test_a_step_inside_a_function_of_the_program(tmp_path, saved):
+    program = LOOP.format(more="step = tf.function(step)")
+    assert run(tmp_path, program, "--config", "hook.json").stdout == run(tmp_path, program).stdout, "the same weights"
+    steps = saved()
+    assert sorted(steps) == [0, 3, 6, 9, 11], "eight calls of the function, four steps of fit"
+    for step in (0, 3, 6):
+        assert {"loss", "inputs", "predictions", "scores/outputs", "inner/hidden/outputs"} <= steps[step]
+        assert {"weights/scores/kernel:0", "gradients/scores/kernelGrad"} <= steps[step]
+    held = smd.create_trial(str(tmp_path / "run")).tensor_names(collection="optimizer_variables")
+    assert held, "the optimizer is known though it was used while the function was traced"
+
+
+def test_presets_run_nothing_for_the_loss_alone(tmp_path, saved):
+    program = LOOP.format(more="step = tf.function(step)")
+    run(tmp_path, program, "--out", "run", "--preset", "light")
+    assert ["loss" in saved()[step] for step in range(12)] == 8 * [False] + 4 * [True], "the function returns none"
+    returned = program.replace("trainable_variables))\n\n", "trainable_variables))\n    return {'loss': loss}\n\n")
+    run(tmp_path, returned, "--out", "other", "--preset", "light")
+    assert all("loss" in names for names in saved(tmp_path / "other").values()) and len(saved(tmp_path / "other")) == 12
+
+
+def test_tapes_of_layers_are_none_of_the_program(tmp_path):
+    model = """
+import numpy, tensorflow as tf
+keras = tf.keras
+given = keras.Input((4,))
+model = keras.Model(given, keras.layers.Dense(1)(keras.layers.Lambda(lambda one: 2 * one, output_shape=(4,))(given)))
+model(numpy.zeros((2, 4), "float32"))
+{more}
+"""
+    assert "tornasole:" not in run(tmp_path, model.format(more=""), "--out", "run").stderr, "nothing is trained"
+    fit = "model.compile('sgd', 'mse'); model.fit(numpy.ones((8, 4)), numpy.ones((8, 1)), verbose=0)"
+    assert run(tmp_path, model.format(more=fit), "--out", "run").stderr.count("tornasole:") == 1
 
 
 @pytest.mark.skipif(keras_models.IS_KERAS_3, reason="Keras 3 has no sessions")

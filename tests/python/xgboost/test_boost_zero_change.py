@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -49,6 +50,14 @@ for number in range(12):
     first.update(data, number)
 told(train(data, first, process_type="update", updater="refresh"))
 """
+LOOP = """
+data, other = xgboost.DMatrix(X[:40], label=y[:40]), xgboost.DMatrix(X[40:], label=y[40:])
+booster = xgboost.Booster({"objective": "binary:logistic", "eval_metric": "logloss", "nthread": 1, "seed": 3}, [data])
+for number in range(12):
+    booster.update(data, number, fobj)
+    print(booster.eval_set([(data, "train"), (other, "held-out")], number))
+told(booster)
+"""
 TARGETS = NUMBERS + """
 told(train(xgboost.DMatrix(X, label=X[:, :2]), multi_strategy="multi_output_tree", tree_method="hist"))
 """
@@ -65,12 +74,15 @@ def run(text, tmp_path, *under, environment=None):
     return ran
 
 
+LOOP_NAMES = {"train-logloss", "held-out-logloss", "predictions", "labels", "hyperparameters/eta"}
 PROGRAMS = [
     ("xgboost.train", TRAIN, {"train-logloss", "eval-logloss", "predictions", "labels", "trees/Node"}),
     ("scikit-learn", SKLEARN, {"validation_0-logloss", "validation_1-logloss", "hyperparameters/subsample"}),
     ("xgboost.cv", CV, {"train-logloss", "test-logloss"}),
     ("a linear booster", LINEAR, {"train-rmse", "predictions"}),
     ("trees that are brought up to date", UPDATE, {"train-rmse", "predictions"}),
+    ("rounds of the program's own", LOOP.replace(", fobj", ""), LOOP_NAMES),
+    ("its own gradients", LOOP.replace("fobj)", "lambda p, d: (p - d.get_label(), numpy.ones(40)))"), LOOP_NAMES),
     ("trees of several targets", TARGETS, {"train-rmse"}),
 ]
 
@@ -84,12 +96,28 @@ def test_programs(what, text, names, tmp_path):
     assert told == [f"tornasole: capturing into {tmp_path / 'out'}"]
     trial = TrialDump(tmp_path / "out")
     assert names <= set(trial.names)
-    assert trial.steps["GLOBAL"] == list(range(12)), "metrics are saved in every round"
+    loop = [0, 10] if text is UPDATE else []  # which is a part of it, of 12 rounds with no metrics
+    assert trial.steps["GLOBAL"] == loop + [6 * len(loop) + i for i in range(12)], "metrics are saved in every round"
     if "trees/Node" in names:
         assert "trees/Node" in trial.names_at(10) and "trees/Node" not in trial.names_at(1)
         assert trial.value("hyperparameters/num_boost_round", 0) == [12]
         roles = json.loads((tmp_path / "out" / "tornasole" / "worker_0_model.json").read_text())["data"]
         assert roles == {"train": "train", "eval": "validation"}
+
+
+def test_what_xgboost_warns_of_is_told_of_the_program(tmp_path):
+    text = """
+import warnings
+def show(message, category, filename, lineno, *more):
+    print(filename, lineno, message)
+warnings.showwarning = show
+data = xgboost.DMatrix(X, label=y)
+xgboost.train({"nthread": 1, "no_such_parameter": 1}, data, 2)
+booster = xgboost.Booster({"nthread": 1, "nor_such": 1}, [data])
+booster.update(data, 0)
+"""
+    plain, ran = (re.sub(r"\d\d:\d\d:\d\d", "", run(text, tmp_path, *under).stdout) for under in ((), ("--out", "out")))
+    assert "no_such_parameter" in plain and ran == plain, "before 2.0 XGBoost prints them"
 
 
 PRESETS = [("light", set()), ("full", {"trees/Node", "full_shap/f0", "average_shap/f1", "feature_importance/gain/f0"})]
