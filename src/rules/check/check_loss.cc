@@ -13,6 +13,7 @@
 #include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 #include "rules/check/optimizer_facts.h"
+#include "rules/check/output_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -42,6 +43,15 @@ void blame_decay(const RunRecord& run, Verdict* verdict) {
   verdict->advice.insert(verdict->advice.begin(), "divide weight decay by 10 until the loss falls");
 }
 
+void blame_drop_out(const RunRecord& run, Verdict* verdict) {
+  constexpr double kMuch = 0.75;
+  const double dropped = most_dropped(run);
+  if (!(dropped > kMuch)) return;
+  verdict->message += fmt::format(" Drop-out takes {:.0f} % of what it is given away.", 100 * dropped);
+  verdict->causes.insert(verdict->causes.begin(), "drop-out that leaves too little");
+  verdict->advice.insert(verdict->advice.begin(), "drop 0.5 or less");
+}
+
 // It fell, but to where a constant answer would be: the second half lies at the level of a guess.
 void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, Judgement& judgement) {
   if (!stays_at_guess(run)) return;
@@ -59,6 +69,7 @@ void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, 
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10"};
   blame_decay(run, &verdict);
+  blame_drop_out(run, &verdict);
   judgement.add(std::move(verdict));
 }
 
@@ -139,6 +150,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10", "look at the gradients' sizes layer by layer"};
   blame_decay(run, &verdict);
+  blame_drop_out(run, &verdict);
   judgement.add(std::move(verdict));
 }
 

@@ -62,8 +62,6 @@ bool has_equal_units(const RunRecord& run, const History& weight) {
 // Whether units that started equal have parted since: another parameter, or chance, made the difference.
 bool have_parted(const RunRecord& run, const History& weight) {
   constexpr double kRounding = 1e-6;
-  const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
-  if (!run.units_last && shape.rank() > 0 && shape[0] == 1) return true;  // a single unit has no other
   for (std::size_t i = weight.size(); i-- > 1;) {
     if (weight.at(Column::kStd, i) <= kRounding * std::fabs(weight.at(Column::kMean, i))) return false;
     if (const double equal = weight.at(Column::kEqualUnits, i); std::isfinite(equal)) return equal == 0;
@@ -140,7 +138,7 @@ bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, J
   std::vector<const Start*> zero;
   for (const Start& start : starts) {
     if (start.is_zero) zero.push_back(&start);
-    const bool is_alike = start.has_equal_units || (start.is_constant && !has_one_unit(run, *start.weight));
+    const bool is_alike = (start.has_equal_units || start.is_constant) && !has_one_unit(run, *start.weight);
     if (start.is_zero || !is_alike) continue;
     if (is_own_weight(*start.weight) || !have_parted(run, *start.weight)) alike.push_back(&start);
   }

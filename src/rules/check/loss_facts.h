@@ -9,6 +9,9 @@
 
 namespace tornasole::rules {
 
+// Whether a loss is the mean of squared distances from the targets, or of distances that count as they are when large.
+bool is_mean_square(std::string_view loss_class) noexcept;
+bool is_mean_distance(std::string_view loss_class) noexcept;
 // About `count` windows of at least `least` losses. Those of boosting are over whole data sets: one each, without
 // noise.
 WindowMeans loss_windows(const RunRecord& run, const Series& losses, std::size_t count, std::size_t least);
