@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
+
 #include "rules/made_run.h"
 
 namespace tornasole::rules {
@@ -192,6 +194,61 @@ TEST(LossNotDecreasing, NamesDropOutThatLeavesTooLittle) {
     const std::string message = told(kCheckLossTrend, run);
     EXPECT_TRUE(contains(message, "does not fall")) << message;
     EXPECT_EQ(contains(message, "Drop-out takes 95 %"), is_told) << message;
+  }
+}
+
+TEST(FrozenLayers, AnAnswerThatNobodyUsesIsNoted) {
+  struct Case {
+    const char* what;
+    std::vector<const char*> layers;  // in the order in which they run; those in capitals learn
+    Severity severity;
+  };
+  const Case cases[] = {
+      {"the last block's answer for one that does not come", {"B.0.F", "B.0.back", "B.0.OUT"}, Severity::kInfo},
+      {"several layers of it", {"B.0.F", "B.0.back.0", "B.0.back.1", "B.0.OUT"}, Severity::kInfo},
+      {"an encoder that is cut off", {"enc.0", "enc.1", "HEAD"}, Severity::kWarning},
+      {"a tower of two that is cut off", {"LEFT.0", "right.0", "HEAD"}, Severity::kWarning},
+      {"attention that is cut off, first in its block", {"B.0.MLP", "B.1.attn", "B.1.MLP"}, Severity::kWarning},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(20);
+    run.losses([](std::size_t i) { return 2.0 / static_cast<double>(i + 1); });
+    for (const std::string layer : c.layers) {
+      const bool learns = std::isupper(layer.back()) != 0 || layer == "LEFT.0";
+      const std::string name = layer + ".weight";
+      run.add(layer + "_output_0", {.role = Role::kLayerOutput, .layer = layer}, Columns{});
+      run.add(name, {.role = Role::kWeight, .parameter = name, .layer = layer, .rank = 2},
+              Columns{{Column::kUpdate, learns ? 0.01 : 0}, {Column::kBefore, 1}, {Column::kGap, 1}});
+      run.record.optimized.insert(name);
+      if (learns) run.gradient(name, 1);
+    }
+    const std::vector<Verdict> verdicts = ask(kCheckFrozenLayers, run);
+    ASSERT_EQ(verdicts.size(), 1U) << c.what;
+    EXPECT_EQ(verdicts[0].severity, c.severity) << c.what;
+  }
+}
+
+TEST(LossDivergence, LossesThatAreMixedMayRise) {
+  for (const auto& [losses, verdicts] : {std::pair(1, 1U), std::pair(2, 0U)}) {
+    MadeRun run(100);
+    for (int k = 0; k < losses; ++k) {
+      run.add("cross_entropy_output_" + std::to_string(k), {.role = Role::kLoss, .loss_class = "cross_entropy"},
+              [](std::size_t i) { return Columns{{Column::kMean, 1.2 + 0.005 * static_cast<double>(i)}}; });
+    }
+    EXPECT_EQ(ask(kCheckLossTrend, run).size(), verdicts) << losses;
+  }
+}
+
+TEST(PoorWeightInitialization, AFirstLossTellsWithoutLabels) {
+  for (const auto& [first, verdicts] : {std::pair(500.0, 1U), std::pair(10.0, 0U)}) {
+    MadeRun run(50);
+    run.add("loss", {.role = Role::kLoss, .loss_class = "crossentropyloss"},
+            [high = first](std::size_t i) { return Columns{{Column::kMean, high / (1.0 + static_cast<double>(i))}}; });
+    for (const char* name : {"a", "b"}) {
+      run.add(name, {.role = Role::kWeight, .rank = 2, .shape = {50, 100}},
+              Columns{{Column::kMean, 0}, {Column::kStd, 1.5}, {Column::kEqualUnits, 0}});
+    }
+    EXPECT_EQ(ask(kCheckPoorStart, run).size(), verdicts) << first;
   }
 }
 

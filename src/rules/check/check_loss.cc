@@ -104,7 +104,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const double rise = last - *lowest;
   const bool is_above_start = last > first + 3 * windows.noise;
   // In a contest losses need not fall, and rise in turn.
-  const bool may_rise = is_contest(run);
+  const bool is_in_contest = is_contest(run);
+  const bool is_mixed = is_loss_mixed(run);
+  const bool may_rise = is_in_contest || is_mixed;
   if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (may_rise ? 2 : 0.2) * scale)) {
     Verdict verdict = common;
     verdict.rule = "LossDivergence";
@@ -120,7 +122,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.add(std::move(verdict));
     return;
   }
-  if (may_rise) return;
+  if (is_in_contest || (is_mixed && is_above_start)) return;
   // A tree that splits at all lowers the loss of the data it was grown on: only what does nothing stands still.
   const double least_fall = run.is_boosting ? kLeastRoundsFall : kLeastFall;
   const double needed = std::max(4 * windows.noise, least_fall * scale);

@@ -193,6 +193,16 @@ double loss_peak(const RunRecord& run) {
   return highest / losses.values.front();
 }
 
+bool is_loss_mixed(const RunRecord& run) {
+  const std::vector<const History*> losses = run.training_losses();
+  return std::ranges::any_of(losses, [&](const History* loss) {
+    return std::ranges::any_of(losses, [&](const History* other) {
+      return other != loss && !loss->role.loss_class.empty() && other->role.loss_class == loss->role.loss_class &&
+             other->points == loss->points;
+    });
+  });
+}
+
 bool is_loss_of_a_guess(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   const std::optional<double> trivial = trivial_loss(run);
