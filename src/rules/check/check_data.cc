@@ -1,5 +1,5 @@
-// InputRange: inputs that nobody scaled. TrainEvalMismatch: the model is in the wrong mode. DataRepeat: every step has
-// the same batch.
+// InputRange: inputs and targets that nobody scaled. TrainEvalMismatch: the model is in the wrong mode. DataRepeat:
+// every step has the same batch.
 
 #include <fmt/format.h>
 
@@ -8,7 +8,9 @@
 
 #include "rules/check/batch_likeness.h"
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -69,13 +71,7 @@ double usual_of(const History& input, const std::vector<std::size_t>& rows, Colu
   return median(std::move(values));
 }
 
-void look_at_inputs(const RunRecord& run, Judgement& judgement) {
-  const std::vector<const History*> inputs = run.of_role(Role::kModelInput);
-  if (inputs.empty()) {
-    judgement.cannot("needs the model's inputs (collection inputs, or their statistics)");
-    return;
-  }
-  if (look_for_blanks(run, inputs, judgement) || run.scales_inputs) return;
+bool look_at_scales(const RunRecord& run, const std::vector<const History*>& inputs, Judgement& judgement) {
   const bool has_tables =
       std::ranges::any_of(run.layer_classes, [](const std::string& type) { return type.starts_with("embedding"); });
   for (const History* input : inputs) {
@@ -109,8 +105,118 @@ void look_at_inputs(const RunRecord& run, Judgement& judgement) {
                    .causes = {"inputs are fed as they come from the file"},
                    .advice = {"scale inputs to mean 0 and deviation 1 with numbers of the training set"},
                    .evidence = evidence_of("mean of " + input->name, means)});
-    return;
+    return true;
   }
+  return false;
+}
+
+// Numbers that a regression is to answer, over the steps that train.
+struct Targets {
+  const History* labels = nullptr;
+  double mean = 0, deviation = 0;
+  double nothing = 0;   // what an answer of zero costs
+  double constant = 0;  // what the best constant answer costs, or more
+};
+std::optional<Targets> targets_of(const RunRecord& run) {
+  const std::string loss = run.loss_class();
+  if (!is_mean_square(loss) && !is_mean_distance(loss)) return std::nullopt;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    if (labels->role.loss_class != loss) continue;
+    Targets targets{.labels = labels,
+                    .mean = median(run.series(*labels, Column::kMean, run.training_mode()).values),
+                    .deviation = median(run.series(*labels, Column::kStd, run.training_mode()).values)};
+    const double variance = targets.deviation * targets.deviation;
+    const bool is_square = is_mean_square(loss);
+    targets.constant = is_square ? variance : targets.deviation;
+    targets.nothing = is_square ? variance + targets.mean * targets.mean : std::fabs(targets.mean) + targets.deviation;
+    return targets;
+  }
+  return std::nullopt;
+}
+
+// Large targets are no harm by themselves: only where the loss breaks, or is far from what a constant answer costs.
+void look_at_targets(const RunRecord& run, Judgement& judgement) {
+  constexpr double kLarge = 100;
+  constexpr double kFar = 2;
+  constexpr double kSummed = 3;  // times what nothing costs: a sum over samples, or a model that begins far away
+  const Series losses = run.losses(run.training_mode());
+  const std::optional<Targets> targets = targets_of(run);
+  if (!targets || losses.empty() || collects_its_data(run) || is_contest(run)) return;
+  const bool is_large = std::max(std::fabs(targets->mean), targets->deviation) > kLarge;
+  if (!is_large || !(targets->deviation > 0) || losses.values.front() > kSummed * targets->nothing) return;
+  const auto last = std::span(losses.values).last(std::max<std::size_t>(1, losses.size() / 4));
+  const bool is_broken = std::ranges::any_of(last, [](double value) { return !std::isfinite(value); });
+  const double level = mean(last);
+  if (!is_broken && !(level > kFar * targets->constant) && !stays_at_guess(run)) return;
+  const std::string& name = targets->labels->name;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = losses.steps.front(),
+       .last_step = losses.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {name},
+       .value = is_broken ? NAN : level,
+       .threshold = targets->constant,
+       .message = fmt::format(
+           "The targets ({}) lie around {:.3g}, with a deviation of {:.3g}, and the model {}: targets "
+           "that were not scaled.",
+           name, targets->mean, targets->deviation, is_broken ? "breaks on its way to them" : "does not get there"),
+       .causes = {"targets are fed as they come from the file: gradients are as large as they are, and weights have to "
+                  "grow to them"},
+       .advice = {"scale targets to mean 0 and deviation 1 with numbers of the training set, and predictions back"},
+       .evidence = evidence_of("loss", losses)},
+      1);
+}
+
+void look_at_inputs(const RunRecord& run, Judgement& judgement) {
+  const std::vector<const History*> inputs = run.of_role(Role::kModelInput);
+  if (!inputs.empty() && look_for_blanks(run, inputs, judgement)) return;
+  if (!run.scales_inputs && look_at_scales(run, inputs, judgement)) return;
+  look_at_targets(run, judgement);
+  if (inputs.empty() && judgement.verdicts().empty()) {
+    judgement.cannot("needs the model's inputs (collection inputs, or their statistics)");
+  }
+}
+
+// How many channels a layer has: as many as its parameters have numbers; 0 if it is not known.
+double channels_of(const RunRecord& run, const std::string& layer) {
+  for (const History* parameter : run.of_role(Role::kBias)) {
+    const Shape& shape = parameter->role.shape;
+    if (parameter->role.layer == layer && shape.rank() == 1) return static_cast<double>(shape[0]);
+  }
+  return 0;
+}
+
+// How many numbers batch normalisation takes mean and deviation of: the most of all its layers, in the steps that
+// train; nothing if it is not known.
+std::optional<double> most_normalised(const RunRecord& run) {
+  double most = 0;
+  for (const History* output : run.of_role(Role::kLayerOutput)) {
+    if (output->role.layer_class.find("batchnorm") == std::string::npos) continue;
+    const double channels = channels_of(run, output->role.layer);
+    const double count = median(run.series(*output, Column::kCount, run.training_mode()).values);
+    if (!(channels > 0) || !std::isfinite(count)) return std::nullopt;
+    most = std::max(most, count / channels);
+  }
+  return most > 0 ? std::optional(most) : std::nullopt;
+}
+
+void look_at_batch_statistics(const RunRecord& run, Judgement& judgement) {
+  constexpr double kFew = 2.5;
+  const std::optional<double> most = most_normalised(run);
+  if (!most || *most > kFew) return;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = run.steps.front().global_step,
+       .last_step = run.steps.back().global_step,
+       .mode = run.training_mode(),
+       .value = *most,
+       .threshold = kFew,
+       .message = fmt::format("Batch normalisation takes mean and deviation of {:.0f} numbers: what is trained "
+                              "sees little but which of them is larger, and is evaluated with others.",
+                              *most),
+       .causes = {"batches are too small for batch normalisation"},
+       .advice = {"larger batches, or layer or group normalisation"}});
 }
 
 bool changes_with_mode(const std::string& type) {
@@ -118,10 +224,12 @@ bool changes_with_mode(const std::string& type) {
 }
 
 void look_at_modes(const RunRecord& run, Judgement& judgement) {
+  look_at_batch_statistics(run, judgement);
   const bool is_known =
       std::ranges::any_of(run.facts, [](const StepFacts& facts) { return facts.training.has_value(); });
   if (!is_known) {
-    judgement.cannot("needs to know whether the model was in training mode (written by our hooks)");
+    if (judgement.verdicts().empty())
+      judgement.cannot("needs to know whether the model was in training mode (written by our hooks)");
     return;
   }
   const bool is_sensitive = std::ranges::any_of(run.layer_classes, changes_with_mode);
@@ -204,7 +312,7 @@ constexpr std::string_view kExplainedByMode[] = {"Overfit", "Overtraining", "Sus
 const Detector kCheckDataRepeat = {
     .name = "DataRepeat", .question = "Does every step have its own batch?", .depth = 0, .look = look_for_repeats};
 const Detector kCheckInputRange = {
-    .name = "InputRange", .question = "Are inputs scaled and centred?", .depth = 0, .look = look_at_inputs};
+    .name = "InputRange", .question = "Are inputs and targets scaled and centred?", .depth = 0, .look = look_at_inputs};
 const Detector kCheckTrainEval = {.name = "TrainEvalMismatch",
                                   .question = "Is the model in the right mode?",
                                   .depth = 0,

@@ -255,6 +255,17 @@ bool has_collapsed(const RunRecord& run, const Steps& steps) {
   return steps.median.steps[at] <= output.variance.steps[output.onset];
 }
 
+// Whether it broke while it fell: what broke it is not that steps are large.
+bool broke_while_falling(const RunRecord& run) {
+  constexpr std::size_t kLast = 3;
+  const Series losses = run.losses(run.training_mode());
+  const auto broken = std::ranges::find_if(losses.values, [](double value) { return !std::isfinite(value); });
+  if (broken == losses.values.end() || broken - losses.values.begin() < 2 * static_cast<std::ptrdiff_t>(kLast)) {
+    return false;
+  }
+  return median({broken - static_cast<std::ptrdiff_t>(kLast), broken}) < kHalf * losses.values.front();
+}
+
 Excess excess_of(const RunRecord& run, const Steps& steps) {
   const std::vector<double>& ratios = steps.median.values;
   const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, [](double r) { return r > kHigh; }));
@@ -262,6 +273,7 @@ Excess excess_of(const RunRecord& run, const Steps& steps) {
   const bool is_ruinous = std::ranges::any_of(ratios, [](double ratio) { return ratio > kRuinous; });
   const bool is_grown = *std::ranges::max_element(steps.sizes) > kGrown;
   const bool is_large = high >= std::min<std::size_t>(3, ratios.size()) || is_ruinous || is_grown;
+  if (!is_ruinous && !is_grown && broke_while_falling(run)) return {};
   const double left = loss_left(run).value_or(0);
   const double peak = loss_peak(run);
   Excess excess;
@@ -280,6 +292,14 @@ std::string consequence_text(const RunRecord& run, const Excess& excess) {
   return fmt::format("was thrown to {:.2g} times its start before it fell", loss_peak(run));
 }
 
+// Momentum adds the steps of the past up: about one over what it lacks of 1.
+std::string blame_text(const RunRecord& run) {
+  constexpr double kLongMomentum = 0.98;
+  if (!(run.momentum > kLongMomentum) || !(run.momentum < 1)) return "the learning rate is too high";
+  return fmt::format("a momentum of {:g} adds up about {:.0f} steps, and is too high for this learning rate",
+                     run.momentum, 1 / (1 - run.momentum));
+}
+
 void blame_high_rate(const RunRecord& run, const Steps& steps, const Excess& excess, Judgement& judgement) {
   const std::vector<double>& ratios = steps.median.values;
   const auto first = std::ranges::find_if(ratios, [](double ratio) { return ratio > kHigh; }) - ratios.begin();
@@ -292,9 +312,9 @@ void blame_high_rate(const RunRecord& run, const Steps& steps, const Excess& exc
                  .value = largest,
                  .threshold = kHigh,
                  .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
-                                        "loss {}: the learning rate is too high.",
-                                        largest, consequence_text(run, excess)),
-                 .causes = {"the learning rate is too high", "no warm-up", "gradients are not clipped"},
+                                        "loss {}: {}.",
+                                        largest, consequence_text(run, excess), blame_text(run)),
+                 .causes = {"the learning rate or the momentum is too high", "no warm-up", "gradients are not clipped"},
                  .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
                             "warm the learning rate up over the first steps"},
                  .evidence = evidence_of("relative change of the weights by a step", steps.median)});
@@ -323,6 +343,22 @@ bool are_gradients_wasted(const RunRecord& run) {
   return largest > kNothing && movement < kStill;
 }
 
+// Share of the gradients that is left when the optimizer sees them; NaN if it is not known, or a loss scaler shrinks
+// them.
+double share_of_gradients(const RunRecord& run) {
+  const bool is_scaled =
+      std::ranges::any_of(run.facts, [](const StepFacts& facts) { return facts.grad_scale.has_value(); });
+  if (is_scaled) return NAN;
+  std::vector<double> shares;
+  for (const History* seen : run.of_role(Role::kOptimizerGradient)) {
+    const History* pass = run.find("gradient/" + seen->role.parameter);
+    for (std::size_t i = 0; pass != nullptr && i < seen->size(); ++i) {
+      shares.push_back(seen->at(Column::kL2, i) / number_at(pass, seen->points[i], Column::kL2));
+    }
+  }
+  return median(std::move(shares));
+}
+
 void look_at_small_steps(const RunRecord& run, const Steps& steps, Judgement& judgement) {
   const double usual = median(steps.median.values);
   const Series losses = run.losses(run.training_mode());
@@ -339,6 +375,11 @@ void look_at_small_steps(const RunRecord& run, const Steps& steps, Judgement& ju
   // What has been learned before leaves little to do.
   if (!(usual > 0) || !(is_small || is_stuck) || is_learned(run)) return;
   constexpr int kBehindGradients = 3;  // gradients that do not arrive make small steps too
+  constexpr double kClipped = 0.1;
+  const double share = share_of_gradients(run);
+  const std::string blame =
+      share < kClipped ? fmt::format("Gradients are clipped or scaled to {:.1g} of what the backward pass gives", share)
+                       : "The learning rate is too low";
   judgement.add(
       {.severity = Severity::kWarning,
        .first_step = steps.median.steps.front(),
@@ -348,10 +389,11 @@ void look_at_small_steps(const RunRecord& run, const Steps& steps, Judgement& ju
        .value = usual,
        .threshold = kLow,
        .message = fmt::format("An optimizer step changes the weights by {:.1g} of their size: {:.0f} steps move "
-                              "them by less than {:.2g}. The learning rate is too low.",
-                              usual, taken, std::max(usual * taken, 1e-12)),
+                              "them by less than {:.2g}. {}.",
+                              usual, taken, std::max(usual * taken, 1e-12), blame),
        .causes = {"the learning rate is too low", "gradients are clipped or scaled to almost nothing"},
-       .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001"},
+       .advice = {"multiply the learning rate by 10 until a step changes the weights by about 0.001",
+                  "clip gradients to a few times their usual norm"},
        .evidence = evidence_of("relative change of the weights by a step", steps.median)},
       are_gradients_wasted(run) ? 0 : kBehindGradients);
 }

@@ -13,6 +13,7 @@
 #include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 #include "rules/check/optimizer_facts.h"
+#include "rules/check/output_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -42,6 +43,15 @@ void blame_decay(const RunRecord& run, Verdict* verdict) {
   verdict->advice.insert(verdict->advice.begin(), "divide weight decay by 10 until the loss falls");
 }
 
+void blame_drop_out(const RunRecord& run, Verdict* verdict) {
+  constexpr double kMuch = 0.75;
+  const double dropped = most_dropped(run);
+  if (!(dropped > kMuch)) return;
+  verdict->message += fmt::format(" Drop-out takes {:.0f} % of what it is given away.", 100 * dropped);
+  verdict->causes.insert(verdict->causes.begin(), "drop-out that leaves too little");
+  verdict->advice.insert(verdict->advice.begin(), "drop 0.5 or less");
+}
+
 // It fell, but to where a constant answer would be: the second half lies at the level of a guess.
 void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, Judgement& judgement) {
   if (!stays_at_guess(run)) return;
@@ -59,6 +69,7 @@ void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, 
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10"};
   blame_decay(run, &verdict);
+  blame_drop_out(run, &verdict);
   judgement.add(std::move(verdict));
 }
 
@@ -93,7 +104,9 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const double rise = last - *lowest;
   const bool is_above_start = last > first + 3 * windows.noise;
   // In a contest losses need not fall, and rise in turn.
-  const bool may_rise = is_contest(run);
+  const bool is_in_contest = is_contest(run);
+  const bool is_mixed = is_loss_mixed(run);
+  const bool may_rise = is_in_contest || is_mixed;
   if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (may_rise ? 2 : 0.2) * scale)) {
     Verdict verdict = common;
     verdict.rule = "LossDivergence";
@@ -109,7 +122,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.add(std::move(verdict));
     return;
   }
-  if (may_rise) return;
+  if (is_in_contest || (is_mixed && is_above_start)) return;
   // A tree that splits at all lowers the loss of the data it was grown on: only what does nothing stands still.
   const double least_fall = run.is_boosting ? kLeastRoundsFall : kLeastFall;
   const double needed = std::max(4 * windows.noise, least_fall * scale);
@@ -139,6 +152,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10", "look at the gradients' sizes layer by layer"};
   blame_decay(run, &verdict);
+  blame_drop_out(run, &verdict);
   judgement.add(std::move(verdict));
 }
 

@@ -138,6 +138,48 @@ std::string complaint_of(std::string_view loss, const Range& range) {
   return {};
 }
 
+// The number of classes that the last weight makes scores of; NaN if it is not known.
+double classes_of(const RunRecord& run) {
+  const History* last = nullptr;
+  for (const History* weight : run.of_role(Role::kWeight)) {
+    if (last == nullptr || weight->role.order > last->role.order) last = weight;
+  }
+  const Shape shape = last == nullptr ? Shape() : last->role.shape;
+  return shape.rank() < 2 ? NAN : static_cast<double>(shape[run.units_last ? shape.rank() - 1 : 0]);
+}
+
+// Where what goes into the loss was not saved, the last layer tells, if the loss is one of shares: those lie within 1
+// of each other, which bounds it. A model may return shares beside the scores that it is trained on.
+bool look_at_last_layer(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastLosses = 5;
+  constexpr double kRounding = 1e-3;
+  const std::string loss = run.loss_class();
+  const bool is_binary = loss.find("logits") != std::string::npos && run.last_layer == "sigmoid";
+  const bool is_classes = is_about_classes(loss) && !loss.starts_with("nll") && run.last_layer == "softmax";
+  const Series losses = run.losses(run.training_mode());
+  if ((!is_binary && !is_classes) || losses.size() < kLeastLosses) return false;
+  const double classes = is_binary ? 2 : classes_of(run);
+  // Of two classes, a score beside one that is zero.
+  const double highest = std::log(std::exp(1.0) + classes - 1);
+  const bool is_bounded = std::ranges::all_of(
+      losses.values, [&](double value) { return value > highest - 1 - kRounding && value < highest + kRounding; });
+  if (!is_bounded) return false;
+  judgement.add({.severity = Severity::kWarning,
+                 .first_step = losses.steps.front(),
+                 .last_step = losses.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = {run.of_role(Role::kLoss).front()->name},
+                 .value = *std::ranges::min_element(losses.values),
+                 .threshold = highest - 1,
+                 .message = fmt::format("The loss ({}) takes scores, and the model ends with a {}, which is applied "
+                                        "twice then: the loss cannot fall below {:.3g}.",
+                                        loss, run.last_layer, highest - 1),
+                 .causes = {"the model ends with an activation that this loss does not expect"},
+                 .advice = {"leave the last activation out: this loss applies it itself"},
+                 .evidence = evidence_of("loss", losses)});
+  return true;
+}
+
 void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
   bool has_any = false;
   for (const History* predictions : run.of_role(Role::kPredictions)) {
@@ -165,7 +207,8 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
          .evidence = evidence_of("largest of " + predictions->name, run.series(*predictions, Column::kMax))});
     return;
   }
-  if (!has_any) judgement.cannot("needs what goes into the loss at three steps or more (min, max, mean)");
+  if (!has_any && !look_at_last_layer(run, judgement))
+    judgement.cannot("needs what goes into the loss at three steps or more (min, max, mean)");
 }
 
 }  // namespace

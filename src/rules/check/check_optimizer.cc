@@ -222,20 +222,47 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
        .evidence = course_of(run, *shown)});
 }
 
+// When the layer of a weight runs, among all that is saved of a step; nothing if it is not known.
+std::optional<std::size_t> place_of(const RunRecord& run, const History& weight) {
+  if (weight.role.layer.empty()) return std::nullopt;
+  const auto output = std::ranges::find_if(run.histories, [&](const History& history) {
+    return history.role.role == Role::kLayerOutput && history.role.layer == weight.role.layer;
+  });
+  if (output == run.histories.end()) return std::nullopt;
+  return static_cast<std::size_t>(output - run.histories.begin());
+}
+
 // Whether the layer a weight belongs to runs, and a layer that learns runs after it. One that runs last and that
 // nothing flows back to has an output that nobody uses, such as the pooler of a model of language.
 bool should_learn(const RunRecord& run, const History& weight) {
-  const auto first_output = [&](const std::string& layer) {
-    return std::ranges::find_if(run.histories, [&](const History& history) {
-      return history.role.role == Role::kLayerOutput && history.role.layer == layer;
-    });
-  };
-  const auto own = first_output(weight.role.layer);
-  if (weight.role.layer.empty() || own == run.histories.end()) return false;
-  return std::ranges::any_of(trained_weights(run), [&](const History* other) {
-    const auto later = first_output(other->role.layer);
-    return later != run.histories.end() && later > own && has_gradient(run, other->name);
-  });
+  const auto own = place_of(run, weight);
+  return own && std::ranges::any_of(trained_weights(run), [&](const History* other) {
+           const auto later = place_of(run, *other);
+           return later && *later > *own && has_gradient(run, other->name);
+         });
+}
+
+// Whether a part of a block gets no gradient, while a part that runs before it in the same block does: the block gives
+// an answer of which the last one of its kind is not used, such as what is left for a block that does not come. What a
+// detached output cuts off has nothing that learns before it.
+bool is_answer_unused(const RunRecord& run, const History& weight) {
+  const auto own = place_of(run, weight);
+  std::string_view block = weight.role.layer;
+  while (own) {
+    const std::size_t dot = block.find_last_of('.');
+    if (dot == std::string_view::npos) return false;
+    block = block.substr(0, dot);
+    bool is_any = false;
+    for (const History* other : trained_weights(run)) {
+      const std::string_view layer = other->role.layer;
+      const bool is_part = layer.starts_with(block) && layer.size() > block.size() && layer[block.size()] == '.';
+      if (!is_part || !has_gradient(run, other->name)) continue;
+      is_any = true;
+      if (place_of(run, *other).value_or(*own) < *own) return true;
+    }
+    if (is_any) return false;
+  }
+  return false;
 }
 
 std::string gradient_of(const RunRecord& run, const History& weight) {
@@ -272,7 +299,8 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   bool is_cut_off = false;
   for (const History* weight : frozen) {
     names.push_back(weight->name);
-    is_cut_off = is_cut_off || (run.optimized.contains(weight->name) && should_learn(run, *weight));
+    is_cut_off = is_cut_off || (run.optimized.contains(weight->name) && should_learn(run, *weight) &&
+                                !is_answer_unused(run, *weight));
     if (gradients.empty()) gradients = gradient_of(run, *weight);
     is_left_out = is_left_out || (!run.optimized.empty() && !run.optimized.contains(weight->name));
   }

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kLeastBefore = 20;
 constexpr std::size_t kMostBefore = 128;
+constexpr std::size_t kJustBefore = 20;
 constexpr double kDeviations = 6;
 constexpr double kFactor = 3;        // of the level before
 constexpr double kLeftFactor = 1.5;  // of the level before, at the end
@@ -62,28 +63,32 @@ void look_for_spikes(const RunRecord& run, Judgement& judgement) {
     const double jump = std::log(values[i]) - level;
     if (!(jump > std::max(kDeviations * deviation, std::log(kFactor)))) continue;
     ++spikes;
-    const bool is_left = end_level - level > std::max(3 * deviation, std::log(kLeftFactor));
+    // A loss that falls lies below the level of a long stretch when it jumps.
+    const std::vector<double> last = logs(at(i - kJustBefore), at(i));
+    const double last_level = median(last);
+    const double last_deviation = std::max(0.02, robust_deviation(last));
+    const bool is_left = end_level - last_level > std::max(3 * last_deviation, std::log(kLeftFactor));
     // Beside what was won so far, a loss near zero that doubles is nothing.
-    const double won = values.front() - std::exp(level);
-    const bool matters = std::exp(end_level) - std::exp(level) > 0.1 * std::max(won, 0.0);
+    const double won = values.front() - std::exp(last_level);
+    const bool matters = std::exp(end_level) - std::exp(last_level) > 0.1 * std::max(won, 0.0);
     const bool is_absurd = jump > std::log(kAbsurd) && values[i] > kAbsurdStart * values.front();
     if (!is_absurd && (!is_left || !matters)) continue;
-    judgement.add(
-        {.severity = Severity::kWarning,
-         .first_step = losses.steps[i],
-         .last_step = losses.steps.back(),
-         .mode = run.training_mode(),
-         .tensors = {first_loss(run)},
-         .value = values[i],
-         .threshold = std::exp(level + std::max(kDeviations * deviation, std::log(kFactor))),
-         .message = fmt::format(
-             "The loss jumped from {:.3g} to {:.3g} at step {}{}: it is {:.3g} at the end.", std::exp(level), values[i],
-             losses.steps[i], is_left && matters ? " and has not come back" : ", as no sample like the others makes it",
-             std::exp(end_level)),
-         .causes = {"a batch of bad data", "gradients are not clipped", "the learning rate is too high"},
-         .advice = {"look at the batch of that step", "clip gradients",
-                    "go on from a checkpoint before the jump and leave the batch out"},
-         .evidence = evidence_of(first_loss(run), losses)});
+    judgement.add({.severity = Severity::kWarning,
+                   .first_step = losses.steps[i],
+                   .last_step = losses.steps.back(),
+                   .mode = run.training_mode(),
+                   .tensors = {first_loss(run)},
+                   .value = values[i],
+                   .threshold = std::exp(level + std::max(kDeviations * deviation, std::log(kFactor))),
+                   .message = fmt::format(
+                       "The loss jumped from {:.3g} to {:.3g} at step {}{}: it is {:.3g} at the end.",
+                       std::exp(last_level), values[i], losses.steps[i],
+                       is_left && matters ? " and has not come back" : ", as no sample like the others makes it",
+                       std::exp(end_level)),
+                   .causes = {"a batch of bad data", "gradients are not clipped", "the learning rate is too high"},
+                   .advice = {"look at the batch of that step", "clip gradients",
+                              "go on from a checkpoint before the jump and leave the batch out"},
+                   .evidence = evidence_of(first_loss(run), losses)});
     return;
   }
   if (spikes == 0) return;

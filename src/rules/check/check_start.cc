@@ -62,8 +62,6 @@ bool has_equal_units(const RunRecord& run, const History& weight) {
 // Whether units that started equal have parted since: another parameter, or chance, made the difference.
 bool have_parted(const RunRecord& run, const History& weight) {
   constexpr double kRounding = 1e-6;
-  const Shape& shape = weight.shape ? *weight.shape : weight.role.shape;
-  if (!run.units_last && shape.rank() > 0 && shape[0] == 1) return true;  // a single unit has no other
   for (std::size_t i = weight.size(); i-- > 1;) {
     if (weight.at(Column::kStd, i) <= kRounding * std::fabs(weight.at(Column::kMean, i))) return false;
     if (const double equal = weight.at(Column::kEqualUnits, i); std::isfinite(equal)) return equal == 0;
@@ -140,7 +138,7 @@ bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, J
   std::vector<const Start*> zero;
   for (const Start& start : starts) {
     if (start.is_zero) zero.push_back(&start);
-    const bool is_alike = start.has_equal_units || (start.is_constant && !has_one_unit(run, *start.weight));
+    const bool is_alike = (start.has_equal_units || start.is_constant) && !has_one_unit(run, *start.weight);
     if (start.is_zero || !is_alike) continue;
     if (is_own_weight(*start.weight) || !have_parted(run, *start.weight)) alike.push_back(&start);
   }
@@ -163,6 +161,20 @@ bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, J
   return true;
 }
 
+// Whether the loss begins far above that of a guess: of the labels, or of as many classes as any layer has units.
+bool starts_high(const RunRecord& run) {
+  const Series losses = run.losses(run.training_mode());
+  std::optional<double> guess = trivial_loss(run);
+  if (!guess && is_about_classes(run.loss_class())) {
+    for (const History* weight : run.of_role(Role::kWeight)) {
+      const Shape& shape = weight->shape ? *weight->shape : weight->role.shape;
+      if (shape.rank() < 2 || units_of(run, shape) < 1) continue;
+      guess = std::max(guess.value_or(0), std::log(static_cast<double>(units_of(run, shape))));
+    }
+  }
+  return guess && !losses.empty() && losses.values.front() > kHugeLoss * *guess + 1;
+}
+
 void look_at_scale(const RunRecord& run, const std::vector<Start>& starts, Judgement& judgement) {
   std::vector<const Start*> large;
   std::vector<const Start*> small;
@@ -170,21 +182,19 @@ void look_at_scale(const RunRecord& run, const std::vector<Start>& starts, Judge
     if (start.gain > kLargeGain) large.push_back(&start);
     if (!start.is_zero && start.gain < kSmallGain) small.push_back(&start);
   }
-  const Series losses = run.losses(run.training_mode());
-  const std::optional<double> trivial = trivial_loss(run);
-  const bool starts_high = trivial && !losses.empty() && losses.values.front() > kHugeLoss * *trivial + 1;
+  const bool is_high = starts_high(run);
   const bool is_harmed = has_loss_suffered(run) || !is_loss_falling(run);
   const auto worst_of_large = std::ranges::max_element(large, {}, &Start::gain);
   // Beyond all measure, a loss that falls by some only shows what the other layers learn.
   const bool is_held = !large.empty() && (*worst_of_large)->gain > kHugeGain && loss_left(run).value_or(0) > kMuchLeft;
-  if (!large.empty() && (is_harmed || starts_high || is_held)) {
+  if (!large.empty() && (is_harmed || is_high || is_held)) {
     const Start& worst = **worst_of_large;
     Verdict verdict = verdict_of(
         run, large,
         fmt::format("{} {} far too large: the outputs of {} are about {:.2g} times their "
                     "inputs{}.",
                     names_text(names_of(large), 2), large.size() == 1 ? "starts" : "start", worst.weight->name,
-                    worst.gain, starts_high ? ", and the loss begins far above that of a guess" : ""));
+                    worst.gain, is_high ? ", and the loss begins far above that of a guess" : ""));
     verdict.value = worst.gain;
     verdict.threshold = kLargeGain;
     verdict.causes = {"weights are drawn with a deviation that does not fit the number of inputs"};

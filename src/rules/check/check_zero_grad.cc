@@ -3,7 +3,8 @@
 // Where a hook looked at what gradients there were before a backward pass, that tells it: once weights have changed,
 // some pass must find nothing before they change again. Else the gradient tells, if it is not clipped: it points where
 // it pointed at the last step, and is many times as large as that of one backward pass. With gradient accumulation it
-// is as large as the passes of one optimizer step make it, and no larger.
+// is as large as the passes of one optimizer step make it, and no larger. Where only gradients of single passes are
+// known, weights tell: plain gradient descent goes no further than the rate times these.
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include <optional>
 
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 #include "rules/check/optimizer_facts.h"
 
@@ -42,11 +44,7 @@ bool has_changed(const History& weight, std::size_t row) {
 
 // The l2 of a parameter's gradient by the pass of a step; NaN if it is not known.
 double gradient_size(const RunRecord& run, const std::string& parameter, std::uint32_t point) {
-  const History* gradient = run.find("gradient/" + parameter);
-  if (gradient == nullptr) return NAN;
-  const auto at = std::ranges::lower_bound(gradient->points, point);
-  if (at == gradient->points.end() || *at != point) return NAN;
-  return gradient->at(Column::kL2, static_cast<std::size_t>(at - gradient->points.begin()));
+  return number_at(run.find("gradient/" + parameter), point, Column::kL2);
 }
 
 // Stretches of passes from one change of a parameter to the next, and those of them that found no gradient cleared.
@@ -117,6 +115,66 @@ std::optional<bool> look_before_passes(const RunRecord& run, Judgement& judgemen
   return true;
 }
 
+// Backward passes per optimizer step, of steps that are far apart; NaN if nobody counted.
+double passes_between(const StepPoint& then, const StepPoint& now) {
+  if (then.optimizer_step < 0 || now.optimizer_step <= then.optimizer_step) return NAN;
+  return static_cast<double>(now.step.number - then.step.number) /
+         static_cast<double>(now.optimizer_step - then.optimizer_step);
+}
+
+// How many times as far as gradients explain the steps of plain gradient descent go, from one saved step to the next.
+// Gradients of batches differ a lot once most of them are learned: the largest one of all that are known counts.
+Series unexplained_steps(const RunRecord& run) {
+  std::map<std::uint32_t, std::vector<double>> by_point;
+  for (const History* weight : trained_weights(run)) {
+    const History* gradient = run.find("gradient/" + weight->name);
+    if (gradient == nullptr) continue;
+    const std::vector<double> sizes = run.series(*gradient, Column::kL2).values;
+    const double largest = sizes.empty() ? NAN : *std::ranges::max_element(sizes);
+    for (std::size_t i = 1; i < weight->size(); ++i) {
+      const StepPoint& then = run.steps[weight->points[i - 1]];
+      const StepPoint& now = run.steps[weight->points[i]];
+      if (then.step.mode != run.training_mode() || now.step.mode != run.training_mode()) continue;
+      const double explained =
+          run.plain_rate / (1 - run.momentum) * weight->at(Column::kGap, i) * passes_between(then, now) * largest;
+      const double times = weight->at(Column::kUpdate, i) / explained;
+      if (std::isfinite(times)) by_point[weight->points[i]].push_back(times);
+    }
+  }
+  Series series;
+  for (auto& [point, times] : by_point) {
+    series.steps.push_back(run.steps[point].global_step);
+    series.values.push_back(median(std::move(times)));
+  }
+  return series;
+}
+
+// Schedules may raise the rate from what is known of it, so this names the reason only where something is wrong.
+bool look_at_lengths(const RunRecord& run, Judgement& judgement) {
+  constexpr std::size_t kLeastSteps = 5;
+  constexpr double kFurther = 1.5;
+  constexpr double kMuchDecay = 0.01;
+  constexpr double kHalf = 0.5;
+  if (!(run.plain_rate > 0) || !(run.momentum < 1) || run.weight_decay > kMuchDecay) return false;
+  if (!has_loss_suffered(run) && !(loss_left(run).value_or(0) > kHalf)) return false;
+  const Series times = unexplained_steps(run);
+  const double usual = median(times.values);
+  if (times.size() < kLeastSteps || !(usual > kFurther)) return false;
+  judgement.add({.severity = Severity::kError,
+                 .first_step = times.steps.front(),
+                 .last_step = times.steps.back(),
+                 .mode = run.training_mode(),
+                 .value = usual,
+                 .threshold = kFurther,
+                 .message = fmt::format("Weights go {:.2g} times as far as the gradients of single backward passes "
+                                        "explain: gradients are added up and never cleared.",
+                                        usual),
+                 .causes = {"optimizer.zero_grad() is not called between steps"},
+                 .advice = {"call optimizer.zero_grad() once per optimizer step, before backward()"},
+                 .evidence = evidence_of("change of the weights / what gradients explain", times)});
+  return true;
+}
+
 void look(const RunRecord& run, Judgement& judgement) {
   if (look_before_passes(run, judgement)) return;
   std::vector<double> cosines;
@@ -142,6 +200,7 @@ void look(const RunRecord& run, Judgement& judgement) {
     names.push_back(seen->name);
   }
   if (cosines.size() < kLeastPairs || ratios.size() < kLeastPairs) {
+    if (look_at_lengths(run, judgement)) return;
     judgement.cannot(
         "needs the gradients as the optimizer sees them (collection optimizer_gradients) with the statistic "
         "cosine_previous, and those of single backward passes");
@@ -169,6 +228,6 @@ void look(const RunRecord& run, Judgement& judgement) {
 }  // namespace
 
 const Detector kCheckMissingZeroGrad = {
-    .name = "MissingZeroGrad", .question = "Are gradients cleared between steps?", .depth = 1, .look = look};
+    .name = "MissingZeroGrad", .question = "Are gradients cleared between steps?", .depth = 0, .look = look};
 
 }  // namespace tornasole::rules

@@ -110,12 +110,18 @@ std::optional<double> binary_guess(const RunRecord& run, const History& labels) 
   return -ones->share * std::log(ones->share) - (1 - ones->share) * std::log1p(-ones->share);
 }
 
-bool is_mean_square(std::string_view loss_class) {
+}  // namespace
+
+bool is_mean_square(std::string_view loss_class) noexcept {
   return loss_class.starts_with("mse") || loss_class.starts_with("meansquarederror") ||
          loss_class.starts_with("mean_squared_error");
 }
 
-}  // namespace
+bool is_mean_distance(std::string_view loss_class) noexcept {
+  constexpr std::string_view kLosses[] = {"l1loss", "l1_loss",      "smoothl1",     "smooth_l1",
+                                          "huber",  "meanabsolute", "mean_absolute"};
+  return std::ranges::any_of(kLosses, [&](std::string_view name) { return loss_class.starts_with(name); });
+}
 
 WindowMeans loss_windows(const RunRecord& run, const Series& losses, std::size_t count, std::size_t least) {
   WindowMeans windows = window_means(losses.values, count, run.is_boosting ? 1 : least);
@@ -185,6 +191,16 @@ double loss_peak(const RunRecord& run) {
     highest = std::max(highest, median({begin, begin + static_cast<std::ptrdiff_t>(kWindow)}));
   }
   return highest / losses.values.front();
+}
+
+bool is_loss_mixed(const RunRecord& run) {
+  const std::vector<const History*> losses = run.training_losses();
+  return std::ranges::any_of(losses, [&](const History* loss) {
+    return std::ranges::any_of(losses, [&](const History* other) {
+      return other != loss && !loss->role.loss_class.empty() && other->role.loss_class == loss->role.loss_class &&
+             other->points == loss->points;
+    });
+  });
 }
 
 bool is_loss_of_a_guess(const RunRecord& run) {

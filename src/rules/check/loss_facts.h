@@ -9,6 +9,9 @@
 
 namespace tornasole::rules {
 
+// Whether a loss is the mean of squared distances from the targets, or of distances that count as they are when large.
+bool is_mean_square(std::string_view loss_class) noexcept;
+bool is_mean_distance(std::string_view loss_class) noexcept;
 // About `count` windows of at least `least` losses. Those of boosting are over whole data sets: one each, without
 // noise.
 WindowMeans loss_windows(const RunRecord& run, const Series& losses, std::size_t count, std::size_t least);
@@ -27,6 +30,9 @@ inline constexpr double kMostLossNoise = 0.03;
 bool is_loss_still(const RunRecord& run);
 // Whether it is no better at the end than a constant answer, as far as that is known.
 bool is_loss_of_a_guess(const RunRecord& run);
+// Whether a loss is taken several times at a step: what each counts for is not known, as where samples are mixed, so
+// that their mean need not be what is trained.
+bool is_loss_mixed(const RunRecord& run);
 // Whether at some time it is far below that of a constant answer.
 bool is_learned(const RunRecord& run);
 // Whether the second half of the run lies where a constant answer would, or above, and does not go on falling. The mean

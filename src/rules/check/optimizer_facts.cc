@@ -11,14 +11,6 @@
 namespace tornasole::rules {
 namespace {
 
-// The number of a tensor at a point; NaN if there is none.
-double number_at(const History* history, std::uint32_t point, Column column) {
-  if (history == nullptr) return NAN;
-  const auto at = std::ranges::lower_bound(history->points, point);
-  if (at == history->points.end() || *at != point) return NAN;
-  return history->at(column, static_cast<std::size_t>(at - history->points.begin()));
-}
-
 double rate_at(const Series& rates, std::int64_t step, double otherwise) {
   const auto at = std::ranges::lower_bound(rates.steps, step);
   return at != rates.steps.end() && *at == step ? rates.values[static_cast<std::size_t>(at - rates.steps.begin())]
@@ -49,6 +41,13 @@ double decay_pull(const RunRecord& run) {
 }
 
 }  // namespace
+
+double number_at(const History* history, std::uint32_t point, Column column) {
+  if (history == nullptr) return NAN;
+  const auto at = std::ranges::lower_bound(history->points, point);
+  if (at == history->points.end() || *at != point) return NAN;
+  return history->at(column, static_cast<std::size_t>(at - history->points.begin()));
+}
 
 std::vector<const History*> trained_weights(const RunRecord& run) {
   std::vector<const History*> weights = run.of_role(Role::kWeight);

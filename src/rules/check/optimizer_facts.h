@@ -9,6 +9,8 @@
 
 namespace tornasole::rules {
 
+// The number of a tensor at a place of RunRecord::steps; NaN if there is none.
+double number_at(const History* history, std::uint32_t point, Column column);
 // Those of rank two or more that are to be trained.
 std::vector<const History*> trained_weights(const RunRecord& run);
 // The rate of a training step: the largest of all groups; NaN where nobody said.

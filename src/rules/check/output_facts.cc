@@ -1,6 +1,9 @@
 #include "rules/check/output_facts.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "rules/check/number_windows.h"
 
 namespace tornasole::rules {
 namespace {
@@ -15,7 +18,34 @@ std::vector<const History*> outputs_of(const RunRecord& run) {
   return outputs;
 }
 
+// The share of zeros, in the steps that train.
+double share_of_zeros(const RunRecord& run, const History& history) {
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (run.steps[history.points[i]].step.mode != run.training_mode()) continue;
+    shares.push_back(history.at(Column::kZeros, i) / history.at(Column::kCount, i));
+  }
+  return median(std::move(shares));
+}
+
 }  // namespace
+
+double most_dropped(const RunRecord& run) {
+  const std::vector<const History*> outputs = run.of_role(Role::kLayerOutput);
+  double most = 0;
+  for (const History* output : outputs) {
+    if (output->role.layer_class.find("dropout") == std::string::npos) continue;
+    const History* before = nullptr;  // the last layer that was called before
+    for (const History* other : outputs) {
+      const bool is_before = other->role.order >= 0 && other->role.order < output->role.order;
+      if (is_before && (before == nullptr || other->role.order > before->role.order)) before = other;
+    }
+    const double zeros = before == nullptr ? 0 : share_of_zeros(run, *before);
+    const double dropped = 1 - (1 - share_of_zeros(run, *output)) / (1 - (std::isfinite(zeros) ? zeros : 0));
+    if (dropped > most) most = dropped;
+  }
+  return most;
+}
 
 double most_samples(const History& history) {
   double most = 0;

@@ -17,6 +17,9 @@ struct OutputVariance {
 };
 OutputVariance output_variance(const RunRecord& run);
 
+// The largest share of its input that a drop-out layer takes away; 0 if there is none, or it is not known.
+double most_dropped(const RunRecord& run);
+
 // The most samples that a step gave a tensor.
 double most_samples(const History& history);
 

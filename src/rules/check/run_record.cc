@@ -244,6 +244,8 @@ void Recorder::note_model() {
   const ModelDescription* model = &trial_.models().begin()->second.model;
   record_.layer_classes.clear();
   for (const auto& module : model->modules) record_.layer_classes.push_back(lower_case(module.type));
+  const auto last = std::ranges::max_element(model->modules, {}, &ModelDescription::Module::call_order);
+  if (last != model->modules.end()) record_.last_layer = lower_case(last->type);
   record_.scales_inputs = scales_inputs(*model);
   record_.optimizers = model->optimizers.size();
   record_.optimizers_of_others = 0;
@@ -254,6 +256,9 @@ void Recorder::note_model() {
       const auto found = optimizer.hyperparameters.find(name);
       return found == optimizer.hyperparameters.end() ? otherwise : found->second;
     };
+    const bool is_alone = model->optimizers.size() == 1;
+    if (is_alone && lower_case(optimizer.type) == "sgd") record_.plain_rate = number("lr", record_.plain_rate);
+    record_.momentum = std::max(record_.momentum, number("momentum", 0));
     if (const double decay = number("weight_decay", 0); decay > record_.weight_decay) {
       record_.weight_decay = decay;
       const std::string type = lower_case(optimizer.type);

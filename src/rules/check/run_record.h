@@ -111,6 +111,7 @@ struct RunRecord {
   std::vector<History> histories = {};          // in the order of worker and saving, as first seen
   std::vector<StepFacts> facts = {};            // one per step
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
+  std::string last_layer = {};                  // the class of the one that is called last, in lower case
   bool scales_inputs = false;                   // the model itself, before its first layer with weights
   std::size_t optimizers = 0;
   std::size_t optimizers_of_others = 0;  // those that have no parameter of the model
@@ -119,7 +120,9 @@ struct RunRecord {
   // Share of the weights that decay takes off at a step, for each unit of the learning rate; 0 where it is not the same
   // for all, as with adaptive optimizers that have it in the gradient.
   double decay_by_rate = 0;
-  double base_rate = std::numeric_limits<double>::quiet_NaN();  // learning rate as the optimizer was made with it
+  double base_rate = std::numeric_limits<double>::quiet_NaN();   // learning rate as the optimizer was made with it
+  double plain_rate = std::numeric_limits<double>::quiet_NaN();  // likewise, of one optimizer that is SGD
+  double momentum = 0;                                           // the largest of all optimizers
   bool units_last = false;          // a weight has its units along the last axis, as in Keras; else along the first
   bool is_boosting = false;         // trees; each loss is over a whole data set, so it has no noise of mini-batches
   bool weights_after_step = false;  // weights of a step are those that its optimizer step made
