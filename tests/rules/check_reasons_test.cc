@@ -239,6 +239,24 @@ TEST(LossDivergence, LossesThatAreMixedMayRise) {
   }
 }
 
+// A policy and a critic, say: first one is trained for a while, then the other, and so on.
+TEST(LossDivergence, LossesThatTakeTurnsAreNoClimb) {
+  for (const auto& [growth, verdicts] : {std::pair(-0.002, 0U), std::pair(0.05, 1U)}) {
+    MadeRun run(320);
+    for (const std::size_t turn : {0U, 1U}) {
+      History& loss = run.add("loss" + std::to_string(turn), {.role = Role::kLoss}, [&, rate = growth](std::size_t i) {
+        return Columns{{Column::kMean, turn == 0 ? 0.01 : 1 + rate * static_cast<double>(i)}};
+      });
+      for (std::size_t i = loss.points.size(); i-- > 0;) {
+        if (i / 40 % 2 == turn) continue;
+        loss.points.erase(loss.points.begin() + static_cast<std::ptrdiff_t>(i));
+        loss.rows.erase(loss.rows.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    EXPECT_EQ(ask(kCheckLossTrend, run).size(), verdicts) << growth;
+  }
+}
+
 TEST(PoorWeightInitialization, AFirstLossTellsWithoutLabels) {
   for (const auto& [first, verdicts] : {std::pair(500.0, 1U), std::pair(10.0, 0U)}) {
     MadeRun run(50);

@@ -5,6 +5,7 @@ import re
 import time
 from typing import Any, Dict, Optional
 
+import torch
 from torch.nn.parameter import is_lazy
 
 from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
@@ -30,6 +31,7 @@ _UNASKED = (
 _LOSS_INPUTS = r"([Ll]oss|cross_entropy|with_logits|kl_div)_input_[01]$"
 _NON_FINITE = "non_finite"
 _GRADIENTS = ("gradient/", "optimizer_gradient/")
+_PATIENCE = 5000  # calls without gradients after which a program is taken for one that trains without any
 
 
 def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
@@ -72,6 +74,7 @@ class StandardPreset:
         self._event_step: Optional[int] = None
         self._has_gradients = False  # those of the event were saved
         self._optimizer_steps = 0  # made before the open step, or before the event
+        self._calls_without = 0  # gradients; of a program that never had any
         self._state = hook._state  # ``before_step`` is not called for the next ``untold_steps``
         statistics = ReductionConfig(**_STATISTICS)
         activations = hook.get_collection("activations")
@@ -113,7 +116,7 @@ class StandardPreset:
             self._save_gradients(self._gradients_in_memory())
         self._optimizer_steps = self._hook._optimizers.steps
         self._state.untold_steps = 0
-        if mode is not ModeKeys.TRAIN:
+        if mode is not ModeKeys.TRAIN or not self._is_training():
             self._budget.pause()
             return
         step = self._hook._engine_hook.mode_step(ModeKeys.TRAIN.value) + 1
@@ -123,6 +126,14 @@ class StandardPreset:
             self._schedule()
         elif self._event_step is None:
             self._state.untold_steps = self._budget.untold_steps()
+
+    def _is_training(self) -> bool:
+        """Not where games are played or samples drawn for it: such calls have no gradients."""
+        if torch.is_grad_enabled():
+            self._calls_without = -math.inf
+            return True
+        self._calls_without += 1
+        return self._calls_without > _PATIENCE
 
     def _schedule(self) -> None:
         schedule = training_schedule(self._budget.chosen())

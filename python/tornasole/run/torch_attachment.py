@@ -3,7 +3,8 @@
 1. The first call of an outermost module with something to train makes the hook and registers that module. Until then
    PyTorch calls us before each module; afterwards it does not.
 2. Losses: modules of ``torch.nn`` are registered at their first call; functions of ``torch.nn.functional`` are recorded
-   under their names; the value ``backward()`` is called on is ``backward_loss_output_0`` if neither gave it,
+   under their names; the value ``backward()`` is called on is ``backward_loss_output_0`` if neither gave it, at further
+   places of the program ``backward_loss_2_output_0`` and so on,
    or if it is not finite.
 3. The mode of a step is that of the root module: training or not.
 4. Training may go on without a call of that module: programs call other methods of it, such as ``model.loss(batch)``.
@@ -23,7 +24,8 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, Optional, Set
+from types import FrameType
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 import torch
 
@@ -61,6 +63,7 @@ LOSS_FUNCTIONS = (
     "triplet_margin_with_distance_loss",
 )
 _UNKNOWN_PASSES = 3
+_MOST_PLACES = 9  # of a program that call backward(): further ones have the name of the last
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
@@ -85,6 +88,7 @@ class Attachment:
         self._passes = 0  # backward passes so far
         self._known_pass = (-1, -1)  # step and optimizer's step at the last of them
         self._unknown_passes = 0  # in a row, of which no step knows
+        self._places: Dict[Tuple[str, int], int] = {}  # file and line that call backward() on losses of no name -> number
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
         self._along = ModelsAlong(
@@ -152,7 +156,7 @@ class Attachment:
             if hook is None:
                 self.is_off = True
                 return
-        self.hook, self._last_loss = hook, lambda: None
+        self.hook, self._last_loss, self._places = hook, lambda: None, {}
         if not hook.prepared_collections:
             # Most functions have names that say nothing of a loss.
             hook.get_collection("losses").include(f"^({'|'.join(LOSS_FUNCTIONS)})_output_")
@@ -286,13 +290,21 @@ class Attachment:
             is_scaled = self.hook._optimizers.scaler is not None  # then the product may well be infinite
             is_broken = not is_scaled and self.hook._loss_seen(value)
             if is_broken or not self._comes_from_known_loss(value):
-                self._record("backward_loss", value)
+                self._record(self._name_of_loss(sys._getframe(3)), value)
         self._known_losses.clear()
         self.hook._backward_begins()
         if not self._is_model_gone():
             self._look_for_other_entry()
         elif self._along.is_free():
             self._calls.search(self._look_for_successor)
+
+    def _name_of_loss(self, caller: FrameType) -> str:
+        """Different places call ``backward()`` on different losses, as a policy's and a critic's."""
+        place = (caller.f_code.co_filename, caller.f_lineno)
+        if len(self._places) < _MOST_PLACES:
+            self._places.setdefault(place, len(self._places) + 1)
+        number = self._places.get(place, _MOST_PLACES)
+        return "backward_loss" if number == 1 else f"backward_loss_{number}"
 
     def _record(self, name: str, value: Any) -> None:
         if not isinstance(value, torch.Tensor) or is_in_transform(value) or not self.hook._is_step_due():

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "reduce/derived.h"
 #include "reduce/reduce.h"
@@ -479,20 +480,31 @@ const History* RunRecord::find(std::string_view name) const noexcept {
 
 Series RunRecord::losses(Mode mode, Role role) const {
   if (is_boosting && role == Role::kLoss && of_role(role).empty()) role = Role::kValidationLoss;
-  std::map<std::uint32_t, std::pair<double, int>> sums;  // point -> sum, count
+  struct Told {
+    std::uint32_t point = 0;
+    std::size_t loss = 0;
+    double value = 0;
+  };
+  std::vector<Told> told;
+  std::vector<double> latest;  // by loss: the value it has until it is told again
   for (const History* history : of_role(role)) {
+    const std::size_t before = told.size();
     for (std::size_t i = 0; i < history->size(); ++i) {
       if (steps[history->points[i]].step.mode != mode) continue;
-      auto& [sum, count] = sums[history->points[i]];
-      sum += history->at(Column::kMean, i);
-      ++count;
+      told.push_back({history->points[i], latest.size(), history->at(Column::kMean, i)});
     }
+    const auto own = std::ranges::subrange(told.begin() + static_cast<std::ptrdiff_t>(before), told.end());
+    const auto finite = std::ranges::find_if(own, [](const Told& one) { return std::isfinite(one.value); });
+    if (!own.empty()) latest.push_back(finite == own.end() ? 0.0 : finite->value);
   }
+  std::ranges::stable_sort(told, {}, &Told::point);
   Series series;
-  for (const auto& [point, total] : sums) {
+  for (std::size_t first = 0, last = 0; first < told.size(); first = last) {
+    const std::uint32_t point = told[first].point;
+    for (; last < told.size() && told[last].point == point; ++last) latest[told[last].loss] = told[last].value;
     series.steps.push_back(steps[point].global_step);
     series.optimizer_steps.push_back(steps[point].optimizer_step);
-    series.values.push_back(total.first / total.second);
+    series.values.push_back(std::accumulate(latest.begin(), latest.end(), 0.0) / static_cast<double>(latest.size()));
   }
   return series;
 }

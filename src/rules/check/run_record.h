@@ -135,7 +135,8 @@ struct RunRecord {
   std::vector<const History*> of_role(Role role) const;
   const History* find(std::string_view name) const noexcept;
   // The loss, one number per step of a mode: the mean over the tensors that are losses. Tensors of several elements
-  // count with their mean. Boosting that never evaluates its training data is known by its other data.
+  // count with their mean; one that is not told at a step, as where losses take turns, with what it was last, or will
+  // be first. Boosting that never evaluates its training data is known by its other data.
   Series losses(Mode mode, Role role = Role::kLoss) const;
   // The tensors of that role that are about training.
   std::vector<const History*> training_losses() const;

@@ -58,6 +58,48 @@ def test_training_by_a_method(what, again, before, between, steps, run_program, 
     assert "gradient/Flow_first.weight" in trial.names
 
 
+ACTOR_AND_CRITIC = """
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.actor, self.critic = (nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, n)) for n in (2, 1))
+    @torch.no_grad()
+    def play(self, x):
+        return torch.distributions.Categorical(logits=self.actor(x)).sample()
+both = Both()
+optimizers = [torch.optim.Adam(part.parameters(), lr=1e-3) for part in (both.actor, both.critic)]
+for epoch in range(3):
+    x = torch.randn(200, 4)
+    actions = torch.stack([both.play(one) for one in x])
+    gain = x[:, 0] * (2 * actions - 1)
+    for _ in range(40):
+        optimizers[0].zero_grad()
+        chance = both.actor(x).log_softmax(-1)[range(200), actions]
+        (-chance * (gain - gain.mean())).mean().backward()
+        optimizers[0].step()
+    for _ in range(40):
+        optimizers[1].zero_grad()
+        (both.critic(x).squeeze(-1) - gain).square().mean().backward()
+        optimizers[1].step()
+print(sum(p.double().sum().item() for p in both.parameters()))
+"""
+
+
+def test_a_program_that_plays_before_it_trains(run_program, tmp_path):
+    ran = run_program(HEAD + ACTOR_AND_CRITIC, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == run_program(HEAD + ACTOR_AND_CRITIC).stdout
+    trial = TrialDump(tmp_path / "out")
+    with_gradients = [step for step in trial.steps["TRAIN"] if "gradient/Both_actor.0.weight" in trial.names_at(step)]
+    assert with_gradients and with_gradients[0] >= 200
+    # Losses without a name are told apart by where backward() is called on them.
+    of_actor = [step for step in trial.steps["TRAIN"] if "backward_loss_output_0" in trial.names_at(step)]
+    of_critic = [step for step in trial.steps["TRAIN"] if "backward_loss_2_output_0" in trial.names_at(step)]
+    assert len(of_actor) >= 110 and len(of_critic) >= 100
+    assert len(set(of_actor) & set(of_critic)) <= 3
+    assert not tornasole.check(str(tmp_path / "out")).verdicts
+
+
 def test_a_program_without_a_call_of_a_module_is_told_so(run_program, tmp_path):
     text = HEAD + "w = torch.zeros(3, requires_grad=True)\nfor _ in range(4): (w - 1).square().sum().backward()\n"
     ran = run_program(text, under=["--out", "out"])
