@@ -40,6 +40,7 @@ FRAMEWORK_SUITES = {
     # Keras 2 has everything that is tested; Keras 3 does without sessions and older optimizers.
     "tensorflow-legacy": ["tests/python/tensorflow"],
     "tensorflow": ["tests/python/tensorflow", "tests/acceptance/of_tensorflow"],
+    "keras-torch": ["tests/python/keras_torch"],
     "tensorboard": ["tests/python/tensorboard"],
 }
 # Peers that some of these tests call.

@@ -284,7 +284,7 @@ TEST(LossActivationMismatch, AColumnBesideARowIsStretched) {
   };
   for (const Case& c : cases) {
     MadeRun run(10);
-    const Columns numbers = {{Column::kMin, -1}, {Column::kMax, 3}, {Column::kMean, 0.1}, {Column::kCount, 32}};
+    const Columns numbers = {{Column::kMin, 0}, {Column::kMax, 1}, {Column::kMean, 0.1}, {Column::kCount, 32}};
     Columns predictions = numbers;
     Columns labels = numbers;
     predictions.emplace_back(Column::kUnits, c.units_of_predictions);

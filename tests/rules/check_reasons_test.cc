@@ -239,6 +239,29 @@ TEST(LossDivergence, LossesThatAreMixedMayRise) {
   }
 }
 
+TEST(LossActivationMismatch, LabelsOfABinaryLossAreChances) {
+  struct Case {
+    const char* what;
+    const char* loss_class;
+    double low, high;
+    bool is_told;
+  };
+  const Case cases[] = {
+      {"classes of Keras", "binarycrossentropy", 0, 9, true},
+      {"signs", "bcewithlogitsloss", -1, 1, true},
+      {"pixels", "binary_cross_entropy_with_logits", 0, 255, true},
+      {"two classes", "bceloss", 0, 1, false},
+      {"smoothed", "binary_cross_entropy", 0.05, 0.95, false},
+      {"signs of another loss", "hingeembeddingloss", -1, 1, false},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(20);
+    run.losses([](std::size_t i) { return 0.7 - 0.01 * static_cast<double>(i); });
+    run.of_loss(Role::kLabels, c.loss_class, {{Column::kMin, c.low}, {Column::kMax, c.high}, {Column::kMean, 0.5}});
+    EXPECT_EQ(contains(told(kCheckLossInput, run), "takes labels from 0 to 1"), c.is_told) << c.what;
+  }
+}
+
 // A policy and a critic, say: first one is trained for a while, then the other, and so on.
 TEST(LossDivergence, LossesThatTakeTurnsAreNoClimb) {
   for (const auto& [growth, verdicts] : {std::pair(-0.002, 0U), std::pair(0.05, 1U)}) {

@@ -41,15 +41,22 @@ def _inside_model():
         _depth.count -= 1
 
 
+def _hook_class() -> type:
+    try:
+        from tornasole.tensorflow.keras_hook import KerasHook
+    except ModuleNotFoundError as error:
+        raise ImportError("the hook for Keras needs TensorFlow to be installed, on every backend") from error
+    return KerasHook
+
+
 def find_hook(training: int = 1) -> Any:
     """The hook of the script, or one that is made for its n-th training; None if the script has one of another kind."""
     from tornasole.core.singleton_utils import current_hook
-    from tornasole.tensorflow.keras_hook import KerasHook
 
     made_by_script = current_hook()
-    if made_by_script is not None and not isinstance(made_by_script, KerasHook):
+    if made_by_script is not None and not isinstance(made_by_script, _hook_class()):
         return None
-    return made_by_script or make_automatic_hook(KerasHook, _preset_hook, training)
+    return made_by_script or make_automatic_hook(_hook_class(), _preset_hook, training)
 
 
 class Attachment:
@@ -76,12 +83,10 @@ class Attachment:
 
     def callbacks_with_hook(self, model: Any, callbacks: Any) -> Optional[List[Any]]:
         """The callbacks of a call, and the hook; None if nothing is to be changed."""
-        from tornasole.tensorflow.keras_hook import KerasHook
-
         if hasattr(callbacks, "callbacks"):
             return None  # the list of an outer call, which has the hook
         given = [] if callbacks is None else list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
-        if self._is_off or any(isinstance(callback, KerasHook) for callback in given):
+        if self._is_off or any(isinstance(callback, _hook_class()) for callback in given):
             return None
         if not self._has_hook():
             return None
@@ -116,9 +121,8 @@ class Attachment:
 
 def _preset_hook(name: str, out_dir: Optional[str]) -> Any:
     from tornasole.run.keras_presets import make_preset_hook
-    from tornasole.tensorflow.keras_hook import KerasHook
 
-    return make_preset_hook(KerasHook, name, out_dir)
+    return make_preset_hook(_hook_class(), name, out_dir)
 
 
 def _captured(attachment: Attachment, function: Callable) -> Callable:
@@ -169,8 +173,8 @@ def attach(package: str = "keras") -> Attachment:
     if package not in _attachments:
         _attachments[package] = attachment = Attachment()
         keras = sys.modules[package]
-        if keras.backend.backend() != "tensorflow":
-            return attachment  # another framework runs the steps
+        if keras.backend.backend() not in ("tensorflow", "torch"):
+            return attachment  # the hook is for these
         # Models of Keras 2 that are built while eager execution is off are of a class of their own.
         graphs = [sys.modules.get(f"{package}.{where}.training_v1") for where in ("src.engine", "engine")]
         for model in [keras.Model, *(module.Model for module in graphs if module is not None)]:

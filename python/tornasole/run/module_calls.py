@@ -6,6 +6,7 @@ from typing import Callable, Container, Optional, Tuple
 import torch
 
 from tornasole.pytorch.calling_frames import owner_of
+from tornasole.run import keras_attachment
 from tornasole.run.stand_ins import stand_in
 
 Look = Callable[[torch.nn.Module], None]
@@ -18,7 +19,7 @@ class ModuleCalls:
 
     def __init__(self, failed: Callable[[Exception], None]):
         """``failed`` is told what a look raised."""
-        self.look: Optional[Look] = None  # at every call of a module but a loss
+        self.look: Optional[Look] = None  # at every call of a module that may be a model
         self._failed = failed
         self._search: Optional[Tuple[Callable, Callable]] = None  # what stands in for Module.__call__, and that
 
@@ -29,7 +30,7 @@ class ModuleCalls:
 
         def enter(arguments: tuple) -> bool:
             try:
-                if self.look is not None and not isinstance(arguments[0], torch.nn.modules.loss._Loss):
+                if self.look is not None and not _is_no_model(arguments):
                     self.look(arguments[0])
             except Exception as error:
                 self._failed(error)
@@ -45,6 +46,17 @@ class ModuleCalls:
         if self._search is not None and torch.nn.Module.__call__ is self._search[0]:
             torch.nn.Module.__call__ = self._search[1]
         self._search = None
+
+
+def _is_no_model(arguments: tuple) -> bool:
+    """Whether what is called with these is a loss, or a layer of Keras on PyTorch that is not a model, or is called by
+    ``fit`` and the like, which have a hook of their own, or without values, to learn what shapes it gives."""
+    module = arguments[0]
+    layer = getattr(sys.modules.get("keras"), "Layer", ())
+    if not isinstance(module, layer):
+        return isinstance(module, torch.nn.modules.loss._Loss)
+    has_values = any(isinstance(value, torch.Tensor) and not value.is_meta for value in arguments[1:])
+    return keras_attachment.is_training() or not isinstance(module, sys.modules["keras"].Model) or not has_values
 
 
 def outermost(

@@ -32,6 +32,7 @@ import torch
 from tornasole import _engine
 from tornasole.core.guard import guard
 from tornasole.pytorch.host_tensors import is_in_transform
+from tornasole.run import keras_attachment
 from tornasole.run.automatic_hook import MOST_TRAININGS, end_training, make_automatic_hook, tell_nothing_is_captured
 from tornasole.run.models_along import ModelsAlong
 from tornasole.run.module_calls import ModuleCalls, outermost
@@ -270,7 +271,7 @@ class Attachment:
     def enter_backward(self, arguments: tuple) -> bool:
         """A backward pass starts from the first argument. Subclasses of tensors call themselves once more."""
         inside = self._inside
-        if inside.backward_of is arguments[0]:
+        if inside.backward_of is arguments[0] or keras_attachment.is_training():
             return False
         inside.backward_of = arguments[0]
         try:

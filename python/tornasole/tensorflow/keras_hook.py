@@ -270,7 +270,7 @@ class KerasHook(KerasValues, tf.keras.callbacks.Callback):
             self._is_graph = self._graph.is_on()
             backend = tf.keras.backend.backend()
             name = unsupported_strategy(getattr(model, "distribute_strategy", None) or tf.distribute.get_strategy())
-            if backend != "tensorflow":
+            if backend not in ("tensorflow", "torch"):
                 name = f"the backend {backend}"
             if name is not None:
                 self.logger.info("trainings with %s cannot be captured: the hook is off", name)

@@ -7,6 +7,8 @@ for all of it.
 
 from typing import Any, Callable, Dict, Optional
 
+import tensorflow as tf
+
 from tornasole.tensorflow.step_observer import StepObserver
 from tornasole.tensorflow.step_recorder import Tap
 from tornasole.tensorflow.step_tap import EagerTwin, TappedStep
@@ -38,8 +40,12 @@ class ModeFunctions:
             if self.tapped is not None and names <= self.tapped.step.names:
                 return self.tapped
             names |= set() if self.tapped is None else self.tapped.step.names
+        is_of_torch = tf.keras.backend.backend() == "torch"
+        if is_of_torch and self.model.jit_compile:
+            self.reason = "the step is compiled by torch.compile"
+            return None
         step = TappedStep(self.model, self.kind, names, wants)
-        make = EagerTwin if self.model.run_eagerly else StepObserver
+        make = EagerTwin if is_of_torch or self.model.run_eagerly else StepObserver
         self.tapped = make(step, self.model, self.kind)
         return self.tapped
 

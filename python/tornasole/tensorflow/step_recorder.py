@@ -3,7 +3,7 @@
 A recorder that is active in a thread is told of every layer that is called, of every gradient that a tape gives out and
 of what every optimizer is about to use, unscaled and clipped, in that thread. Nothing hangs on the layers: the call of
 all layers, the gradient of all tapes and the update of all optimizers are replaced while a recorder is active, and put
-back after it.
+back after it. On PyTorch there are no tapes: gradients are what optimizers are given.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import numpy
 import tensorflow as tf
 
 from tornasole.tensorflow.keras_names import gradient_name, named_layers, numbered, variable_name, weight_names
-from tornasole.tensorflow.tf_values import is_symbolic
+from tornasole.tensorflow.tf_values import is_of_torch, is_symbolic
 
 try:
     from keras.src.backend.common.symbolic_scope import in_symbolic_scope
@@ -76,6 +76,18 @@ def _recorded_update(update: Callable, is_pairs: bool) -> Callable:
     return plain_call(update_and_tell)
 
 
+def _recorded_apply(apply: Callable) -> Callable:
+    def tell_and_apply(optimizer, gradients, variables=None):
+        recorder = getattr(_active, "recorder", None)
+        if recorder is not None and any(is_of_torch(gradient) for gradient in gradients):
+            # What uses them may change them.
+            kept = [gradient.detach().clone() if is_of_torch(gradient) else gradient for gradient in gradients]
+            recorder.gradients_given(optimizer._trainable_variables if variables is None else variables, kept)
+        return apply(optimizer, gradients, variables)
+
+    return tell_and_apply
+
+
 def _all_optimizers() -> Set[type]:
     found, left = set(), list(tf.keras.optimizers.Optimizer.__mro__)
     while left:
@@ -115,6 +127,8 @@ def start(recorder: "Recorder") -> None:
                 for name in _UPDATES:
                     if name in vars(kind):
                         _replace(kind, name, _recorded_update(vars(kind)[name], name == _UPDATES[1]))
+                if tf.keras.backend.backend() == "torch" and "apply" in vars(kind):
+                    _replace(kind, "apply", _recorded_apply(vars(kind)["apply"]))
     _active.recorder = recorder
 
 
@@ -170,7 +184,8 @@ class Recorder:
             self.optimizers.append(optimizer)
         for gradient, variable in pairs:
             if gradient is not None:
-                self._used[variable_name(variable, self._model.name)] = gradient
+                kept = gradient.detach().clone() if is_of_torch(gradient) else gradient
+                self._used[variable_name(variable, self._model.name)] = kept
 
     def taps(self, inputs: Any = None, labels: Any = None) -> List[Tuple[Tap, Any]]:
         """All tensors of the step that can be had, each with its name; others stand in ``out_of_reach``.
@@ -243,7 +258,7 @@ class Calls:
 
 def _tensors(structure: Any) -> List[Any]:
     kinds = (tf.IndexedSlices, tf.SparseTensor, tf.RaggedTensor, numpy.ndarray)
-    return [v for v in tf.nest.flatten(structure) if tf.is_tensor(v) or isinstance(v, kinds)]
+    return [v for v in tf.nest.flatten(structure) if tf.is_tensor(v) or isinstance(v, kinds) or is_of_torch(v)]
 
 
 def _named_structure(name: str, structure: Any) -> List[Tuple[str, Any]]:

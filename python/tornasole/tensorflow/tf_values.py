@@ -1,5 +1,6 @@
-"""Values of TensorFlow as arrays the engine can read."""
+"""Values of TensorFlow as arrays the engine can read, and those of PyTorch, which Keras 3 may run on."""
 
+import sys
 from typing import Any, List
 
 import numpy
@@ -11,6 +12,18 @@ _IndexedSlices = tf.IndexedSlices
 def is_symbolic(value: Any) -> bool:
     """Whether a tensor has no value: it belongs to a graph, not to the program that runs."""
     return tf.is_tensor(value) and not hasattr(value, "numpy")
+
+
+def is_of_torch(value: Any) -> bool:
+    """Whether it is a tensor of PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+
+
+def _torch_array(value: Any) -> Any:
+    from tornasole.pytorch.host_tensors import to_host
+
+    return to_host(value)
 
 
 def local_values(value: Any) -> List[Any]:
@@ -31,6 +44,8 @@ def as_array(value: Any) -> Any:
             return array
     if hasattr(value, "path") and hasattr(value, "value") and not callable(value.value):
         value = value.value  # a variable of Keras 3
+    if is_of_torch(value):
+        return _torch_array(value)
     value = local_values(value)[0]
     if isinstance(value, _IndexedSlices):
         value = value.values

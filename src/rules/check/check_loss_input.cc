@@ -180,7 +180,35 @@ bool look_at_last_layer(const RunRecord& run, Judgement& judgement) {
   return true;
 }
 
+// Labels of a binary loss are chances. Of others the loss has no lowest value: it falls for ever.
+bool look_at_binary_labels(const RunRecord& run, Judgement& judgement) {
+  constexpr double kRounding = 1e-3;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    const std::string& loss = labels->role.loss_class;
+    if (!loss.starts_with("bce") && !loss.starts_with("binary")) continue;
+    const std::optional<Range> range = range_of(run, *labels);
+    if (!range || (range->low >= -kRounding && range->high <= 1 + kRounding)) continue;
+    judgement.add(
+        {.severity = Severity::kError,
+         .first_step = run.steps[labels->points.front()].global_step,
+         .last_step = run.steps[labels->points.back()].global_step,
+         .mode = run.training_mode(),
+         .tensors = {labels->name},
+         .value = range->high > 1 + kRounding ? range->high : range->low,
+         .threshold = range->high > 1 + kRounding ? 1.0 : 0.0,
+         .message = fmt::format("The loss ({}) takes labels from 0 to 1 and is given labels from {:.3g} to {:.3g}.",
+                                loss, range->low, range->high),
+         .causes = {"a binary loss for several classes",
+                    "labels of -1 and 1, or of 0 and 255, that were not converted"},
+         .advice = {"for several classes use cross entropy, with one score for each", "map two classes to 0 and 1"},
+         .evidence = evidence_of("largest of " + labels->name, run.series(*labels, Column::kMax))});
+    return true;
+  }
+  return false;
+}
+
 void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
+  if (look_at_binary_labels(run, judgement)) return;
   bool has_any = false;
   for (const History* predictions : run.of_role(Role::kPredictions)) {
     const std::string& loss = predictions->role.loss_class;
