@@ -77,40 +77,33 @@ def rules_over(runner, name, elements):
                    check <= 3 * read)
 
 
-def rules_inside(runner, name):
-    """What rules inside a training add to a step, beside a hook that saves the same."""
+def figures_of(runner, name, program):
+    """The rows that a program of the environment `bench` measured; none if it failed."""
     python = ROOT / ".venvs/bench/bin/python"
     if not python.exists():
         runner.notes.append(f"{name}: there is no {python}; make env NAME=bench makes it")
-        return
+        return []
     with tempfile.TemporaryDirectory() as directory:
         out = directory + "/figures.json"
-        done = subprocess.run([python, HERE / "inside_bench.py", "--json", out], capture_output=True, text=True,
-                              timeout=1800, env=runner.environment, cwd=directory)
+        done = subprocess.run([python, HERE / program, "--json", out], capture_output=True, text=True, timeout=1800,
+                              env=runner.environment, cwd=directory)
         if done.returncode:
             runner.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
-            return
-        for row in json.loads(pathlib.Path(out).read_text()):
-            share = row["training_us"] / row["bare_us"]
-            runner.add(f"{name}, {row['model']}", f"{row['training_us']:+.3g} us", f"{row['bare_us']:.3g} us",
-                       f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
+            return []
+        return json.loads(pathlib.Path(out).read_text())
+
+
+def rules_inside(runner, name):
+    """What rules inside a training add to a step, beside a hook that saves the same."""
+    for row in figures_of(runner, name, "inside_bench.py"):
+        share = row["training_us"] / row["bare_us"]
+        runner.add(f"{name}, {row['model']}", f"{row['training_us']:+.3g} us", f"{row['bare_us']:.3g} us",
+                   f"{100 * share:+.1f} %", "<= 1 %", share <= 0.01)
 
 
 def torch(runner, name):
     """One process that trains bare, under smdebug and under ours, in turns."""
-    python = ROOT / ".venvs/bench/bin/python"
-    if not python.exists():
-        runner.notes.append(f"{name}: there is no {python}; make env NAME=bench makes it")
-        return
-    with tempfile.TemporaryDirectory() as directory:
-        out = directory + "/figures.json"
-        done = subprocess.run([python, HERE / "torch_bench.py", "--json", out], capture_output=True, text=True,
-                              timeout=1800, env=runner.environment, cwd=directory)
-        if done.returncode:
-            runner.notes.append(f"{name}: {done.stderr.strip()[-300:]}")
-            return
-        figures = json.loads(pathlib.Path(out).read_text())
-    for row in figures:
+    for row in figures_of(runner, name, "torch_bench.py"):
         torch_row(runner, f"{name} {row['model']}, {row['scenario'].replace('_', ' ')}", row)
 
 
