@@ -161,6 +161,7 @@ class TORNASOLE_EXPORT StepScope : public StepRef {
 
  private:
   friend class Hook;
+  friend TORNASOLE_EXPORT bool repeat_step(const Hook& hook, StepScope& step, const StepFacts& facts) noexcept;
   StepScope() = default;
   void end_as(bool is_partial) noexcept;
   int exceptions_ = 0;

@@ -192,10 +192,15 @@ std::optional<TensorView> exchanged_view(const Torch& torch, nb::handle array) {
   if (tensor.device.device_type != nb::device::cpu::value || tensor.dtype.code == kComplexCode) return std::nullopt;
   const std::optional<DType> dtype = dlpack_dtype(tensor.dtype);
   if (!dtype || tensor.ndim < 0 || tensor.ndim > 64) return std::nullopt;
-  if (checked(call_method(array, torch.is_neg)).ptr() == Py_True) return std::nullopt;
+  const char* data = static_cast<const char*>(tensor.data) + tensor.byte_offset;
   const auto rank = static_cast<std::size_t>(tensor.ndim);
-  return make_view(*dtype, static_cast<const char*>(tensor.data) + tensor.byte_offset, {tensor.shape, rank},
-                   {tensor.strides, rank}, static_cast<std::int64_t>(dtype_size(*dtype)));
+  const std::size_t size = dtype_size(*dtype);
+  const TensorView view =
+      make_view(*dtype, data, {tensor.shape, rank}, {tensor.strides, rank}, static_cast<std::int64_t>(size));
+  // Elements that are still to be negated are imaginary parts: every second number, from the second one on.
+  const bool may_be_imaginary = !view.is_contiguous() || reinterpret_cast<std::uintptr_t>(data) % (2 * size) != 0;
+  if (may_be_imaginary && checked(call_method(array, torch.is_neg)).ptr() == Py_True) return std::nullopt;
+  return view;
 }
 
 [[noreturn]] void refuse(nb::handle array) {

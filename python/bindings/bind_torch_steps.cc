@@ -257,18 +257,28 @@ class CalmStep {
   }
 
  private:
+  // Whether steps like the open one are calm.
+  bool is_of_set() const noexcept {
+    return is_armed() && static_cast<std::int64_t>(engine_->due_set()) == due_set_ && due_set_ > 0;
+  }
+
   std::int64_t begin_step(std::optional<int> mode, bool is_training, bool has_gradients) {
     if (pass_->is_open()) {  // the last forward pass never came to its end
       pass_->call();
       engine_->end_step(/*is_partial=*/true);
     }
+    const StepFacts usual = {
+        .optimizer_step = state_->optimizer_steps, .training = is_training, .grad_enabled = has_gradients};
+    if (is_of_set() && engine_->repeat_step(mode, usual)) {
+      pass_->open();
+      return due_set_;
+    }
     if (!engine_->begin_step(mode)) return 0;
-    const auto due_set = static_cast<std::int64_t>(engine_->due_set());
-    if (is_armed() && due_set == due_set_) {
-      engine_->set_usual_facts(state_->optimizer_steps, is_training, has_gradients);
+    if (is_of_set()) {
+      engine_->hook().set_facts(usual);
       pass_->open();
     }
-    return due_set;
+    return static_cast<std::int64_t>(engine_->due_set());
   }
 
   nb::object owners_[4];

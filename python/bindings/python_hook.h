@@ -48,6 +48,15 @@ class PythonHook {
     settle();
     return step_->anything_due();
   }
+  // The same for a step that is like the open one but for these facts. False, and nothing has happened: begin_step has
+  // to.
+  bool repeat_step(std::optional<int> mode, const StepFacts& facts) {
+    if (!step_ || idle_left_ != 0 || idle_begun_ != 0 || (mode && static_cast<Mode>(*mode) != step_->mode()))
+      return false;
+    if (!tornasole::repeat_step(hook_, *step_, facts)) return false;
+    settle();
+    return true;
+  }
   bool begin_step_at(int mode, std::int64_t global_step) {
     count_idle_steps();
     step_.reset();

@@ -100,6 +100,17 @@ std::int64_t idle_steps(const Hook& hook) noexcept {
   return state.listeners().is_any() ? 0 : state.idle_steps();
 }
 
+bool repeat_step(const Hook& hook, StepScope& step, const StepFacts& facts) noexcept {
+  capture::HookState& state = capture::HookAccess::state_of(hook);
+  if (step.state_ != &state || state.listeners().is_any()) return false;
+  const HookState::Begun begun = state.repeat_step(step.serial_, facts);
+  if (begun.id.serial == 0) return false;
+  step.serial_ = begun.id.serial;
+  step.mode_step_ = begun.id.mode_step;
+  step.global_step_ = begun.id.global_step;
+  return true;
+}
+
 bool skip_input(const Hook& hook, ModuleName& module) noexcept {
   return capture::HookAccess::state_of(hook).skip_numbered(module, /*is_input=*/true);
 }

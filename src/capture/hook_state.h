@@ -80,6 +80,8 @@ class HookState {
   Begun begin_step(std::optional<Mode> mode, std::optional<std::int64_t> at) noexcept;
   // See StepScope::make_due; a serial of 0 if the step is open no more.
   Begun make_due(std::uint64_t serial, std::span<const std::string_view> collections) noexcept;
+  // See tornasole::repeat_step; a serial of 0 if nothing was done. Of listeners it knows nothing.
+  Begun repeat_step(std::uint64_t serial, const StepFacts& facts) noexcept;
   // See tornasole::idle_steps; of listeners it knows nothing.
   std::int64_t idle_steps() noexcept;
   void end_step(std::uint64_t serial, bool is_partial) noexcept;
@@ -239,7 +241,8 @@ class HookState {
     bool is_recording = false;
     plan::CollectionBits due_next = {};  // at the next step of the mode
     std::uint64_t due_set = 0;
-    bool has_keep = false;  // something may have to be kept for that step
+    bool has_keep = false;        // something may have to be kept for that step
+    std::int64_t same_until = 0;  // up to this step of the mode the same collections are due
     std::map<std::pair<std::string, std::string>, ClassSides> classes = {};  // by names of labels and predictions
     std::int64_t bytes = 0;
     std::int64_t waited_ns = 0;
@@ -255,6 +258,8 @@ class HookState {
   // hook_steps.cc; all with mutex_ held
   Status prepare_locked();
   void end_step_locked(std::unique_lock<std::mutex>& lock, bool is_partial);
+  void hand_over_locked(bool is_partial);
+  bool is_repeatable_locked(std::uint64_t serial) const;
   bool start_step_locked();
   void count_step_locked(Mode mode, std::optional<std::int64_t> at);
   void open_step_locked(Mode mode, bool is_jump);

@@ -96,6 +96,37 @@ HookState::Begun HookState::begin_step(std::optional<Mode> mode, std::optional<s
   return begun;
 }
 
+// Whether the next step begins as this one did, and nothing is to be done between the two but to hand this one over.
+// What is kept of it for the next one goes by what is due after that, too.
+bool HookState::is_repeatable_locked(std::uint64_t serial) const {
+  if (step_.id.serial != serial || !step_.is_open || !step_.is_started || step_.is_lost || !step_.has_due) return false;
+  if (step_.id.mode != mode_ || step_.id.mode_step + 2 >= step_.same_until) return false;
+  if (step_.has_watch || step_.is_recording || !step_.held.empty() || !step_.classes.empty()) return false;
+  if (in_flight_ != 0 || !tensors_.empty() || checkpoints_ || config_.dry_run) return false;
+  if (!is_exported_ || !is_coverage_reported_ || is_dump_wanted_) return false;
+  return plan_ && !has_bad_plan_ && plan_version_ == collections_.version();
+}
+
+HookState::Begun HookState::repeat_step(std::uint64_t serial, const StepFacts& facts) noexcept {
+  Begun begun;
+  guarded("begin_step", [&] {
+    const std::lock_guard lock(mutex_);
+    if (!is_repeatable_locked(serial)) return;
+    flush_scalars_locked();
+    if (step_.is_lost) return;
+    hand_over_locked(/*is_partial=*/false);
+    count_step_locked(mode_, std::nullopt);
+    step_.id = {++serial_, global_step_, mode_, mode_steps_[mode_index(mode_)]};
+    step_.is_started = step_.is_handed_over = false;
+    step_.facts = facts;
+    step_.bytes = step_.waited_ns = 0;
+    step_.non_finite.clear();
+    next_due_[mode_index(mode_)] = step_.id.mode_step + 1;
+    begun = {step_.id, true, step_.due_set};
+  });
+  return begun;
+}
+
 HookState::Begun HookState::make_due(std::uint64_t serial, std::span<const std::string_view> collections) noexcept {
   Begun begun;
   guarded("make_due", [&] {
@@ -113,6 +144,7 @@ HookState::Begun HookState::make_due(std::uint64_t serial, std::span<const std::
       step_.due[i / 64] |= std::uint64_t{1} << (i % 64);
     }
     step_.has_due = plan::any(step_.due);
+    step_.same_until = 0;
     const bool is_due = step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep;
     if (is_due) step_.due_set = find_due_set_locked();
     begun = {step_.id, is_due, is_due ? step_.due_set : 0};
@@ -181,6 +213,7 @@ void HookState::open_step_locked(Mode mode, bool is_jump) {
   step_.has_keep = keeps_before(mode, next, mode_step);
   if (step_.has_keep) step_.due_next = plan_->due(mode, next);
   step_.due_set = find_due_set_locked();
+  if (!plan_->has_watch(mode)) step_.same_until = plan_->same_until(mode, mode_step);
   if (is_recording) recorder_.begin(step_.id);
 }
 
@@ -235,6 +268,20 @@ void HookState::end_step(std::uint64_t serial, bool is_partial) noexcept {
   });
 }
 
+// What was saved of the step is the writer's from here on.
+void HookState::hand_over_locked(bool is_partial) {
+  last_saved_ = step_.id.global_step;
+  run_bytes_ += step_.bytes;
+  if (config_.dry_run) {
+    health_->step_committed(step_.id.global_step, step_.bytes);
+  } else {
+    writer_->push(StepEndJob{step_.id, is_partial, step_.facts, std::move(step_.metrics),
+                             is_exported_ ? nullptr : export_collections_locked()},
+                  0, JobQueue::Wake::kSoon);
+    step_.is_handed_over = true;
+  }
+}
+
 void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_partial) {
   step_.is_open = false;
   if (step_.has_due || step_.has_watch || step_.is_recording || step_.has_keep) {
@@ -243,18 +290,7 @@ void HookState::end_step_locked(std::unique_lock<std::mutex>& lock, bool is_part
     if (is_triggered) write_held_locked(lock);
     if (step_.has_due || step_.is_started) flush_scalars_locked();
     const bool is_saved = step_.is_started && !step_.is_lost;
-    if (is_saved) {
-      last_saved_ = step_.id.global_step;
-      run_bytes_ += step_.bytes;
-      if (config_.dry_run) {
-        health_->step_committed(step_.id.global_step, step_.bytes);
-      } else {
-        writer_->push(StepEndJob{step_.id, is_partial, step_.facts, std::move(step_.metrics),
-                                 is_exported_ ? nullptr : export_collections_locked()},
-                      0, JobQueue::Wake::kSoon);
-        step_.is_handed_over = true;
-      }
-    }
+    if (is_saved) hand_over_locked(is_partial);
     if (step_.is_recording) recorder_.end(step_.facts, is_saved);
     is_dump_wanted_ = is_dump_wanted_ || ((is_triggered || is_partial) && recorder_.is_on());
     if (is_saved && !is_coverage_reported_) report_coverage_locked(/*is_final=*/false);
@@ -389,6 +425,7 @@ void HookState::save_tensor(std::string_view name, const TensorView& tensor,
         step_.watching = plan_->watching(step_.id.mode, step_.id.mode_step);
         step_.triggered.resize(step_.watching.size(), 0);
         step_.due_set = find_due_set_locked();
+        step_.same_until = 0;
       }
     }
     if (step_.is_open) {

@@ -47,24 +47,23 @@ Writer::~Writer() {
 // ---- hook's side
 
 void Writer::push(Job&& job, std::size_t bytes, JobQueue::Wake wake) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!thread_.joinable() && !has_ended_) {
-      thread_ = std::thread([self = shared_from_this()] { self->run(); });
-    }
-    ++pushed_;
-  }
+  if (!is_started_.load(std::memory_order_relaxed)) start();
+  pushed_.fetch_add(1, std::memory_order_relaxed);
   queue_.push(std::move(job), bytes, wake);
 }
 
-bool Writer::has_started() {
+void Writer::start() {
   const std::lock_guard lock(mutex_);
-  return pushed_ > 0;
+  if (is_started_) return;
+  thread_ = std::thread([self = shared_from_this()] { self->run(); });
+  is_started_ = true;
 }
+
+bool Writer::has_started() const noexcept { return pushed_.load(std::memory_order_relaxed) > 0; }
 
 bool Writer::is_untouched() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return lock.owns_lock() && pushed_ == 0;
+  return lock.owns_lock() && !is_started_ && !has_started();
 }
 
 bool Writer::accepts_step() noexcept {

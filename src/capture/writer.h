@@ -59,7 +59,7 @@ class Writer : public std::enable_shared_from_this<Writer> {
   void note_unaccepted_step();
   bool is_off() const noexcept { return off_until_ns_.load(std::memory_order_relaxed) != 0; }
   // Whether anything was pushed: before that it has no thread and has touched no file.
-  bool has_started();
+  bool has_started() const noexcept;
   // In a forked child: the same, false also if that cannot be told there.
   bool is_untouched() noexcept;
   // For another writer to take over, while this one has not started.
@@ -73,6 +73,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   const std::string* keep_name(std::string name);
 
  private:
+  void start();
+
   struct Finished {  // a step that only waits for its sync
     StepFiles files;
     StepEndJob end;
@@ -144,11 +146,12 @@ class Writer : public std::enable_shared_from_this<Writer> {
   std::atomic<bool> is_refused_ = false;        // the directory belongs to somebody else: off for good
   std::atomic<bool> is_stop_requested_ = false;
   std::atomic<bool> is_abandoned_ = false;  // nobody waits for the thread any more
+  std::atomic<bool> is_started_ = false;    // the thread was made; set with mutex_ held
+  std::atomic<std::uint64_t> pushed_ = 0;
 
   std::mutex mutex_;
   std::condition_variable idle_;
   std::thread thread_;         // guarded by mutex_
-  std::uint64_t pushed_ = 0;   // guarded by mutex_
   std::uint64_t handled_ = 0;  // guarded by mutex_
   bool has_ended_ = false;     // guarded by mutex_
 

@@ -44,6 +44,14 @@ std::int64_t Plan::next_due_step(Mode mode, std::int64_t from) const noexcept {
   return next;
 }
 
+std::int64_t Plan::same_until(Mode mode, std::int64_t mode_step) const noexcept {
+  std::int64_t until = kNever;
+  for (const config::Schedule& schedule : state_->distinct_schedules[mode_index(mode)]) {
+    until = std::min(until, plan::same_until(schedule, mode_step));
+  }
+  return until;
+}
+
 bool Plan::State::is_blocked(const Collection& collection, Mode mode) const noexcept {
   return (mode == Mode::kEval || mode == Mode::kPredict) && is_training_only(collection.name);
 }

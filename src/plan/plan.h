@@ -64,6 +64,8 @@ class Plan {
 
   // The first mode step at or after `from` at which any saved collection is due; INT64_MAX if none ever is.
   std::int64_t next_due_step(Mode mode, std::int64_t from) const noexcept;
+  // A later mode step: up to it the same collections are due as at `mode_step`; INT64_MAX: for ever.
+  std::int64_t same_until(Mode mode, std::int64_t mode_step) const noexcept;
   // The saved collections due at the step, the gradient rule applied.
   CollectionBits due(Mode mode, std::int64_t mode_step) const;
   // The saved collections that are not due but have when_nan patterns in this mode, the gradient rule applied.

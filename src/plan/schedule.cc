@@ -43,4 +43,11 @@ std::int64_t next_due(const config::Schedule& schedule, std::int64_t from) noexc
   return next;
 }
 
+std::int64_t same_until(const config::Schedule& schedule, std::int64_t mode_step) noexcept {
+  if (!is_due(schedule, mode_step)) return next_due(schedule, mode_step);
+  const std::int64_t end = schedule.end_step.value_or(kNever);
+  const bool is_at_each_step = schedule.save_interval == 1 && mode_step >= schedule.start_step && mode_step < end;
+  return is_at_each_step ? end : mode_step + 1;
+}
+
 }  // namespace tornasole::plan

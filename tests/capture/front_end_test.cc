@@ -76,6 +76,74 @@ TEST_F(FrontEnd, StepsOfWhichNothingIsDueAreKnownInAdvance) {
   EXPECT_EQ(idle_steps(hook), 0) << "no step is open";
 }
 
+TEST_F(FrontEnd, AStepThatIsRepeatedIsLikeOneThatWasBegun) {
+  Hook hook = open({.save_config = {.save_interval = 1, .end_step = 8}, .include_collections = {"mine"}});
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"a"}}));
+  StepScope step = hook.begin_step(Mode::kTrain);
+  EXPECT_FALSE(repeat_step(hook, step, {})) << "nothing was saved in it";
+  step.save("a", kValue);
+  hook.save_scalar("rate", 1);
+  EXPECT_FALSE(repeat_step(hook, step, {})) << "the first step has more to tell";
+  step.end();
+  EXPECT_FALSE(repeat_step(hook, step, {})) << "it has ended";
+  StepScope second = hook.begin_step(Mode::kTrain);
+  const std::uint64_t due_set = second.due_set();
+  hook.set_facts({.optimizer_step = 1});
+  second.save("a", kValue);
+  hook.save_scalar("rate", 0.5);
+  for (std::int64_t number = 2; number < 7; ++number) {
+    ASSERT_TRUE(repeat_step(hook, second, {.optimizer_step = number})) << number;
+    EXPECT_EQ(second.number(), number);
+    EXPECT_EQ(second.global_step(), number);
+    EXPECT_EQ(second.due_set(), due_set);
+    second.save("a", kValue);
+  }
+  EXPECT_FALSE(repeat_step(hook, second, {})) << "the step after the next wants something else";
+  second.end();
+  hook.begin_step(Mode::kTrain).save("a", kValue);
+  EXPECT_FALSE(hook.begin_step(Mode::kTrain).anything_due()) << "the schedule has ended";
+  ASSERT_TRUE(hook.close());
+  EXPECT_THAT(names_at(1), UnorderedElementsAre("a", "scalar/rate"));
+  for (std::int64_t number = 2; number < 8; ++number) EXPECT_THAT(names_at(number), ElementsAre("a")) << number;
+  EXPECT_THAT(names_at(8), IsEmpty());
+  EXPECT_EQ(hook.report().committed_steps, 8);
+  const auto steps = read_steps(*store_);
+  for (std::int64_t number = 1; number < 7; ++number) {
+    EXPECT_EQ(steps.at(number).index.optimizer_step, number) << "facts are of their own step";
+  }
+}
+
+TEST_F(FrontEnd, WhatIsToBeDoneBetweenTwoStepsKeepsThemFromBeingRepeated) {
+  Hook hook = open({.save_config = {.save_interval = 1}, .include_collections = {"mine"}});
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"a"}}));
+  std::optional<StepScope> step(hook.begin_step(Mode::kTrain));
+  const auto next = [&] {
+    step->save("a", kValue);
+    step.reset();
+    step.emplace(hook.begin_step(Mode::kTrain));
+    step->save("a", kValue);
+  };
+  next();
+  EXPECT_TRUE(repeat_step(hook, *step, {}));
+  next();
+  ASSERT_TRUE(hook.set_collection({.name = "mine", .include_regex = {"a", "b"}}));
+  EXPECT_FALSE(repeat_step(hook, *step, {})) << "another plan is to be made";
+  next();
+  hook.set_mode(Mode::kEval);
+  EXPECT_FALSE(repeat_step(hook, *step, {})) << "the next step is of another mode";
+  next();
+  hook.save_tensor("later", kValue, std::vector<std::string_view>{"theirs"});
+  EXPECT_FALSE(repeat_step(hook, *step, {})) << "a collection was created in it";
+  next();
+  const std::vector<std::string_view> more = {"mine"};
+  step->make_due(more);
+  EXPECT_FALSE(repeat_step(hook, *step, {})) << "more is due than its schedule says";
+  next();
+  renew_store();
+  Hook other = open({});
+  EXPECT_FALSE(repeat_step(other, *step, {})) << "it is a step of another hook";
+}
+
 TEST_F(FrontEnd, StepsThatSomebodyListensToAreAllTold) {
   Hook hook = open({.save_config = {.save_interval = 10}, .flight_recorder_steps = 4});
   hook.begin_step(Mode::kTrain).end();

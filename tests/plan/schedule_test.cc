@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <vector>
@@ -43,6 +44,31 @@ TEST(Schedule, SavesTheStepsOfTheExamples) {
 
 TEST(Schedule, EveryStepIsSavedAtIntervalOne) {
   for (std::int64_t step = 0; step < 50; ++step) EXPECT_TRUE(is_due({.save_interval = 1}, step));
+}
+
+TEST(Schedule, WhatIsTheSameUntilAStepIsTheSameUpToIt) {
+  constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
+  struct Case {
+    const char* what;
+    Schedule schedule;
+    std::int64_t step;
+    std::int64_t until;
+  };
+  const Case cases[] = {
+      {"each step, for ever", {.save_interval = 1}, 5, kEver},
+      {"each step, up to the end", {.save_interval = 1, .end_step = 9}, 5, 9},
+      {"never", {.end_step = 0}, 5, kEver},
+      {"none before the start", {.save_interval = 1, .start_step = 8}, 5, 8},
+      {"a listed step before the start is alone", {.save_interval = 1, .start_step = 8, .save_steps = {5}}, 5, 6},
+      {"one of many", {.save_interval = 10}, 10, 11},
+      {"none up to the next", {.save_interval = 10}, 11, 20},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(same_until(c.schedule, c.step), c.until) << c.what;
+    for (std::int64_t step = c.step; step < std::min<std::int64_t>(c.until, 100); ++step) {
+      EXPECT_EQ(is_due(c.schedule, step), is_due(c.schedule, c.step)) << c.what;
+    }
+  }
 }
 
 TEST(Schedule, NextDueIsTheFirstDueStepForRandomSchedules) {
