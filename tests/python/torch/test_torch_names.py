@@ -352,3 +352,18 @@ def test_an_optimizer_is_described_by_its_largest_group(tmp_path):
     described = smd.create_trial(str(tmp_path / "run")).model_description()["optimizers"][0]
     assert (described["hyperparameters"]["lr"], described["hyperparameters"]["weight_decay"]) == (0.5, 0.1)
     assert described["groups"] == [["Linear_bias"], ["Linear_weight"]]
+
+
+def test_the_version_of_torch():
+    from tornasole.pytorch import utils
+
+    assert str(utils.PT_VERSION) == torch.__version__
+    known = {minor: getattr(utils, f"is_pt_1_{minor}")() for minor in (5, 6, 7, 8, 9)}
+    assert known == {minor: torch.__version__.startswith(f"1.{minor}.") for minor in known}
+
+
+def test_a_version_that_is_put_in_its_place(monkeypatch):
+    from tornasole.pytorch import utils
+
+    monkeypatch.setattr(utils, "PT_VERSION", "1.7.1")
+    assert utils.is_pt_1_7() and not utils.is_pt_1_8()
