@@ -197,6 +197,10 @@ Status RunDirectory::write_health(format::Health health) {
 
 Status RunDirectory::check_still_ours() const {
   const auto text = store_->read_all(format::kRunPath, kMaxRunBytes);
+  if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
+    // Whoever clears the directory at this moment is not to find it filled again.
+    return not_found_error("{}: {} was removed while the run goes on", store_->description(), format::kRunPath);
+  }
   if (!text.ok()) return {};
   const auto run = format::decode_run(*text);
   if (!run.ok() || run->run_id == identity_.run_id) return {};

@@ -74,7 +74,7 @@ class RunDirectory {
   Status renew(const std::function<void(double seconds)>& sleep);
 
   // Step 3 and 4. `health` is completed with process, run_id, start and heartbeat. kEnded: another run presumed this
-  // one dead and owns the directory now; nothing was written.
+  // one dead and owns the directory now; kNotFound: the directory was cleared. Nothing was written then.
   Status publish_health(format::Health health);
   Status end(format::Health health);
   // Gives the directory up without ending the run: another hook of this process takes it over.
@@ -90,7 +90,7 @@ class RunDirectory {
   // Step 2, for every other worker.
   Status join(const std::function<void(double seconds)>& sleep, std::int64_t* first_free_step);
   Status write_health(format::Health health);
-  // kEnded if another run presumed this one dead and took the directory over.
+  // kEnded if another run presumed this one dead and took the directory over, kNotFound if the run file is gone.
   Status check_still_ours() const;
   Status mark_end();
   void drop_claim();

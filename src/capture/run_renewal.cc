@@ -37,7 +37,9 @@ Status RunDirectory::renew(const std::function<void(double seconds)>& sleep) {
 }
 
 Status RunDirectory::take_again(const std::function<void(double seconds)>& sleep) {
-  TORNASOLE_CHECK(check_still_ours());
+  // A missing run file is why this is called.
+  const Status ours = check_still_ours();
+  if (!ours.ok() && ours.error().code != ErrorCode::kNotFound) return ours;
   if (identity_.writer_count > 1) {
     TORNASOLE_CHECK(check(sleep));
     TORNASOLE_CHECK(refuse_other_runs(*store_, identity_.run_id, 0));

@@ -394,6 +394,19 @@ TEST_P(OnEachStore, EndWritesHealthAndMarkerAndGivesTheClaimBack) {
   }
 }
 
+TEST_P(OnEachStore, AClearedDirectoryIsNotFilledAgain) {
+  World world(GetParam());
+  RunDirectory run(&world.store(), &world.clock, world.identity());
+  std::int64_t first = -1;
+  ASSERT_TRUE(run.begin(kNoSleep, &first).ok());
+  ASSERT_TRUE(run.publish_health({}).ok());
+  for (const std::string& path : world.files()) ASSERT_TRUE(world.store().remove(path).ok());
+  const Status published = run.publish_health({});
+  ASSERT_FALSE(published.ok());
+  EXPECT_EQ(published.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(world.files(), IsEmpty());
+}
+
 TEST_P(OnEachStore, InAManagedJobThereIsNoMarker) {
   World world(GetParam());
   RunIdentity identity = world.identity();

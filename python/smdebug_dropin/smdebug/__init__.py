@@ -10,7 +10,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from tornasole import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMode, modes
 
@@ -22,7 +22,7 @@ _OURS = "tornasole"
 _PREFIX = __name__ + "."
 
 
-class _AliasLoader(importlib.abc.Loader):
+class _AliasLoader(importlib.abc.InspectLoader):
     """Loads a module by importing the one it is another name of."""
 
     def __init__(self, target: str) -> None:
@@ -36,6 +36,13 @@ class _AliasLoader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec  # the import system has put its own there; the module keeps its first name
+
+    # `python -m smdebug.x` asks for these.
+    def get_code(self, fullname: str) -> CodeType | None:
+        return importlib.util.find_spec(self._target).loader.get_code(self._target)
+
+    def get_source(self, fullname: str) -> str | None:
+        return importlib.util.find_spec(self._target).loader.get_source(self._target)
 
 
 class _AliasFinder(importlib.abc.MetaPathFinder):

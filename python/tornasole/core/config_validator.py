@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tornasole import _engine
 from tornasole.core.logger import get_logger
+from tornasole.core.singleton_utils import is_capture_enabled
 from tornasole.core.utils import FRAMEWORK, is_framework_version_supported
 
 _config_validator: ConfigValidator | None = None
@@ -16,7 +16,7 @@ class ConfigValidator:
 
     def __init__(self, framework_type: FRAMEWORK) -> None:
         self._framework_type = framework_type
-        self._create_hook: bool = _engine.is_capture_enabled()[0]
+        self._create_hook: bool = is_capture_enabled()
 
     def validate_training_job(self) -> bool:
         """True if a hook may be made. An unsupported framework sets ``USE_SMDEBUG`` to False."""
@@ -36,6 +36,7 @@ def get_config_validator(framework: FRAMEWORK) -> ConfigValidator:
 
 
 def reset_config_validator() -> None:
-    """The next call of :func:`get_config_validator` makes a new one."""
+    """The next call of :func:`get_config_validator` makes a new one, which reads ``USE_SMDEBUG`` again."""
     global _config_validator
     _config_validator = None
+    is_capture_enabled.cache_clear()

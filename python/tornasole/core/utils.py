@@ -213,7 +213,6 @@ def check_smmodelparallel_training() -> bool:
     return "partitions" in parameters or "pipeline_parallel_degree" in parameters
 
 
-@functools.cache
 def is_framework_version_supported(framework_type: FRAMEWORK) -> bool:
     """Whether there is a hook for the installed version of the framework."""
     if not isinstance(framework_type, FRAMEWORK):

@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import os
 import pathlib
+import subprocess
 import sys
 
 import numpy
@@ -54,6 +56,12 @@ def test_names_at_the_top():
 def test_what_is_not_there_is_not_found():
     with pytest.raises(ModuleNotFoundError, match="smdebug.nowhere"):
         importlib.import_module("smdebug.nowhere")
+
+
+def test_a_module_runs_as_a_program():
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-m", "smdebug.rules.rule_invoker"], env=where, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_sets_of_collections():

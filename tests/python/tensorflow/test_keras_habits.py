@@ -88,13 +88,19 @@ def test_what_is_wanted_can_be_asked_after_a_step_was_begun_by_hand(tmp_path):
 
 def test_a_version_that_is_not_supported_gets_no_hook(tmp_path, monkeypatch):
     import tornasole.tensorflow.utils as utils
+    from tornasole.core.config_validator import reset_config_validator
 
+    monkeypatch.setenv("USE_SMDEBUG", "true")  # changed below
     hook = smd.KerasHook(tmp_path / "run")
     assert smd.get_hook() is hook and utils.is_current_version_supported()
     assert utils.is_tf_version_2x() and utils.is_tf_version_greater_than_2_4_x() and not utils.is_tf_version_1_15_x()
     monkeypatch.setattr(utils, "TF_VERSION", "1.1")
     assert smd.get_hook() is None
     assert not utils.is_current_version_supported() and utils.is_current_version_supported("2.3.1")
+    monkeypatch.undo()
+    assert smd.get_hook() is None, "once it is decided"
+    reset_config_validator()
+    assert smd.get_hook() is hook
 
 
 def test_every_type_of_tensorflow_has_a_name_in_event_files():

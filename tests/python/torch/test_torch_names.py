@@ -352,3 +352,52 @@ def test_an_optimizer_is_described_by_its_largest_group(tmp_path):
     described = smd.create_trial(str(tmp_path / "run")).model_description()["optimizers"][0]
     assert (described["hyperparameters"]["lr"], described["hyperparameters"]["weight_decay"]) == (0.5, 0.1)
     assert described["groups"] == [["Linear_bias"], ["Linear_weight"]]
+
+
+def test_the_version_of_torch():
+    from tornasole.pytorch import utils
+
+    assert str(utils.PT_VERSION) == torch.__version__
+    known = {minor: getattr(utils, f"is_pt_1_{minor}")() for minor in (5, 6, 7, 8, 9)}
+    assert known == {minor: torch.__version__.startswith(f"1.{minor}.") for minor in known}
+
+
+def test_a_version_that_is_put_in_its_place(monkeypatch):
+    from tornasole.pytorch import utils
+
+    monkeypatch.setattr(utils, "PT_VERSION", "1.7.1")
+    assert utils.is_pt_1_7() and not utils.is_pt_1_8()
+
+
+@pytest.fixture
+def in_a_job(tmp_path, monkeypatch):
+    """get_hook finds a configuration, as in a managed job; afterwards nothing is left of what it found out."""
+    from tornasole.core.config_validator import reset_config_validator
+
+    (tmp_path / "hook.json").write_text(json.dumps({"LocalPath": str(tmp_path / "run")}))
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(tmp_path / "hook.json"))
+    monkeypatch.setenv("USE_SMDEBUG", "true")
+    smd.del_hook()
+    reset_config_validator()
+    yield
+    smd.del_hook()
+    monkeypatch.undo()
+    reset_config_validator()
+
+
+def test_the_validator_decides_whether_there_is_a_hook(in_a_job, monkeypatch):
+    from tornasole.core import config_validator
+
+    with monkeypatch.context() as patched:
+        patched.setattr(config_validator, "is_framework_version_supported", lambda framework: False)
+        assert smd.get_hook(create_if_not_exists=True) is None
+    assert smd.get_hook(create_if_not_exists=True) is None, "once it has decided"
+
+
+@pytest.mark.parametrize("value, is_made", [("true", True), ("0", False)])
+def test_the_switch_is_read_again_with_a_new_validator(in_a_job, monkeypatch, value, is_made):
+    from tornasole.core.config_validator import reset_config_validator
+
+    monkeypatch.setenv("USE_SMDEBUG", value)
+    reset_config_validator()
+    assert (smd.get_hook(create_if_not_exists=True) is not None) == is_made

@@ -3,9 +3,10 @@
 from typing import Optional
 
 from tornasole.core import singleton_utils as _singleton
+from tornasole.core.config_validator import get_config_validator
 from tornasole.core.guard import guarded
 from tornasole.core.singleton_utils import del_hook, set_hook
-from tornasole.pytorch.utils import is_current_version_supported
+from tornasole.core.utils import FRAMEWORK
 
 __all__ = ["del_hook", "get_hook", "set_hook"]
 
@@ -17,7 +18,7 @@ def get_hook(json_config_path: Optional[str] = None, create_if_not_exists: bool 
     The file is ``json_config_path``, or what the environment names. None, too, when ``USE_SMDEBUG`` is false or the
     version of PyTorch is not supported.
     """
-    if not is_current_version_supported():
+    if not get_config_validator(FRAMEWORK.PYTORCH).validate_training_job():
         return None
     from tornasole.pytorch.torch_hook import Hook
 

@@ -7,6 +7,14 @@ import torch
 
 from tornasole.exceptions import SMDebugError
 
+try:
+    from packaging.version import parse as _parsed
+except ModuleNotFoundError:  # the wheels of PyTorch do without it
+    _parsed = str
+
+PT_VERSION = _parsed(torch.__version__)
+"""The version of PyTorch, which can be compared with other versions."""
+
 _OLDEST, _TOO_NEW = (1, 5), (3, 0)
 
 
@@ -18,6 +26,31 @@ def _release(version: str) -> Tuple[int, ...]:
 def is_current_version_supported(pytorch_version: str = torch.__version__) -> bool:
     """Whether this version of PyTorch is one that can be captured: 1.5 and later, below 3.0."""
     return _OLDEST <= _release(pytorch_version) < _TOO_NEW
+
+
+def is_pt_1_5() -> bool:
+    """Whether this is a PyTorch 1.5."""
+    return _release(str(PT_VERSION)) == (1, 5)
+
+
+def is_pt_1_6() -> bool:
+    """Whether this is a PyTorch 1.6."""
+    return _release(str(PT_VERSION)) == (1, 6)
+
+
+def is_pt_1_7() -> bool:
+    """Whether this is a PyTorch 1.7."""
+    return _release(str(PT_VERSION)) == (1, 7)
+
+
+def is_pt_1_8() -> bool:
+    """Whether this is a PyTorch 1.8."""
+    return _release(str(PT_VERSION)) == (1, 8)
+
+
+def is_pt_1_9() -> bool:
+    """Whether this is a PyTorch 1.9."""
+    return _release(str(PT_VERSION)) == (1, 9)
 
 
 def get_reduction_of_data(reduction_name: str, tensor_data, tensor_name: str, abs: bool = False):

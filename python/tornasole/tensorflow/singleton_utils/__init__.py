@@ -3,8 +3,10 @@
 from typing import Optional
 
 from tornasole.core import singleton_utils as _singleton
+from tornasole.core.config_validator import get_config_validator
 from tornasole.core.guard import guarded
 from tornasole.core.singleton_utils import del_hook, set_hook
+from tornasole.core.utils import FRAMEWORK
 from tornasole.exceptions import SMDebugValueError
 
 __all__ = ["del_hook", "get_hook", "set_hook"]
@@ -20,9 +22,7 @@ def get_hook(
     ``json_config_path``, or what the environment names. None, too, when ``USE_SMDEBUG`` is false or the version of
     TensorFlow is not supported.
     """
-    from tornasole.tensorflow.utils import is_current_version_supported
-
-    if not is_current_version_supported():
+    if not get_config_validator(FRAMEWORK.TENSORFLOW).validate_training_job():
         return None
     if hook_type is None:
         if create_if_not_exists:
