@@ -115,7 +115,9 @@ class ModelsAlong:
             self._calls.stop()
             self._wait_for_gradients()
             return
-        if not torch.is_grad_enabled() or not any(id(parameter) in self._wanted for parameter in module.parameters()):
+        if not torch.is_grad_enabled():
+            return
+        if not any(id(parameter) in self._wanted for parameter in self._calls.weights_of(module)):
             return
         root = outermost(module)
         if root is None or any(known.root() is root for known in self._candidates) or not self._has_own(root):

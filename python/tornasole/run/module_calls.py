@@ -1,7 +1,7 @@
 """A look at every call of a module of PyTorch, while somebody searches for one."""
 
 import sys
-from typing import Callable, Container, Optional, Tuple
+from typing import Callable, Container, List, Optional, Tuple
 
 import torch
 
@@ -11,22 +11,26 @@ from tornasole.run.stand_ins import stand_in
 
 Look = Callable[[torch.nn.Module], None]
 
+_DEEP = 40  # frames of a call that are looked at
+_NEAR = 4  # those up to the function that calls the module
+
 
 class ModuleCalls:
     """One search at a time.
 
     Not by a callback for all modules, of which PyTorch would warn a program that compiles its model."""
 
-    def __init__(self, failed: Callable[[Exception], None]):
-        """``failed`` is told what a look raised."""
+    def __init__(self, failed: Callable[[Exception], None], passes: Callable[[], int]):
+        """``failed`` is told what a look raised. ``passes``: backward passes so far."""
         self.look: Optional[Look] = None  # at every call of a module that may be a model
-        self._failed = failed
+        self._failed, self._passes = failed, passes
+        self._begun_after = 0  # backward passes
         self._search: Optional[Tuple[Callable, Callable]] = None  # what stands in for Module.__call__, and that
 
     def search(self, look: Look) -> None:
         """From now on, in place of the search before, until it is stopped."""
         self.stop()
-        self.look = look
+        self.look, self._begun_after = look, self._passes()
 
         def enter(arguments: tuple) -> bool:
             try:
@@ -47,6 +51,19 @@ class ModuleCalls:
             torch.nn.Module.__call__ = self._search[1]
         self._search = None
 
+    def weights_of(self, module: torch.nn.Module) -> List[torch.nn.Parameter]:
+        """What a look takes for the parameters of a module that is called.
+
+        Of a part that has none, such as an activation, those of the module whose method calls it, which may compute with
+        them itself and call nothing else. Only after a backward pass in which no other part was found: a model may well
+        change its inputs by such a part, in training alone.
+        """
+        found = list(module.parameters())
+        if found or self._passes() == self._begun_after:
+            return found
+        owner = outermost(module, frames=_NEAR)
+        return [] if owner is None else list(owner.parameters())
+
 
 def _is_no_model(arguments: tuple) -> bool:
     """Whether what is called with these is a loss, or a layer of Keras on PyTorch that is not a model, or is called by
@@ -60,7 +77,7 @@ def _is_no_model(arguments: tuple) -> bool:
 
 
 def outermost(
-    module: torch.nn.Module, among: Optional[Container[torch.nn.Module]] = None
+    module: torch.nn.Module, among: Optional[Container[torch.nn.Module]] = None, frames: int = _DEEP
 ) -> Optional[torch.nn.Module]:
     """The module itself, or the one, of those given, whose method is calling it as its own part without being called as
     a module.
@@ -70,7 +87,7 @@ def outermost(
     """
     frame = sys._getframe(2)
     found = module
-    for _ in range(40):
+    for _ in range(frames):
         if frame is None:
             break
         owner = owner_of(frame)

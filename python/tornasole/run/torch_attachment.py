@@ -81,7 +81,7 @@ class Attachment:
     def __init__(self):
         self.hook = None
         self.is_off = False
-        self._calls = ModuleCalls(self._give_up)
+        self._calls = ModuleCalls(self._give_up, lambda: self._passes)
         self._inside = _Inside()
         self._known_losses = _engine.KnownLosses()  # since the last backward pass
         self._last_loss: Callable[[], Optional[torch.nn.Module]] = lambda: None  # that was called and is registered
@@ -100,7 +100,7 @@ class Attachment:
     # ---- finding the model
 
     def _look_for_model(self, module: torch.nn.Module) -> None:
-        if not any(parameter.requires_grad for parameter in module.parameters()):
+        if not any(parameter.requires_grad for parameter in self._calls.weights_of(module)):
             return
         root = outermost(module)
         if root is not None and self._may_be_trained(root):
@@ -108,7 +108,7 @@ class Attachment:
             self.take(root, module)
 
     def _look_for_next_model(self, module: torch.nn.Module) -> None:
-        if torch.is_grad_enabled() and any(id(parameter) in self._next for parameter in module.parameters()):
+        if torch.is_grad_enabled() and any(id(parameter) in self._next for parameter in self._calls.weights_of(module)):
             self._begin_another(module)
 
     def _begin_another(self, module: torch.nn.Module) -> None:

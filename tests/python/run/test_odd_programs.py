@@ -58,6 +58,61 @@ def test_training_by_a_method(what, again, before, between, steps, run_program, 
     assert "gradient/Flow_first.weight" in trial.names
 
 
+OWN_WEIGHTS = """
+class Layer(nn.Module):
+    def __init__(self, inputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, inputs) / 3)
+        self.activation = nn.ReLU()
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=1e-2)
+    def forward(self, x):
+        return self.activation(x @ self.weight.T)
+    def learn(self, x):
+        for step in range(20):
+            self.optimizer.zero_grad()
+            (self.forward(x) - 1).square().mean().backward()
+            self.optimizer.step()
+        return self.forward(x).detach()
+layer = Layer(4)
+layer.learn(torch.randn(16, 4))
+print(layer(torch.ones(1, 4)).sum().item(), layer.weight.double().sum().item())
+"""
+CHANGED_INPUTS = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.noise, self.body = nn.Dropout(0.1), nn.Linear(4, 2)
+    def loss(self, x):
+        return self.body(self.noise(x) if self.training else x).square().mean()
+model = Model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for batch in range(4):
+        optimizer.zero_grad()
+        model.train().loss(torch.randn(8, 4)).backward()
+        optimizer.step()
+    with torch.no_grad():
+        model.eval().loss(torch.randn(8, 4))
+"""
+
+
+def test_a_model_that_calls_nothing_but_a_part_without_weights(run_program, tmp_path):
+    ran = run_program(HEAD + OWN_WEIGHTS, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == run_program(HEAD + OWN_WEIGHTS).stdout
+    trial = TrialDump(tmp_path / "out")
+    trained = [step for step in trial.steps["TRAIN"] if "backward_loss_output_0" in trial.names_at(step)]
+    assert len(trained) == 19, "it is found once a backward pass has told that no other part is called"
+    assert {"Layer_weight", "gradient/Layer_weight", "scalar/learning_rate/0"} <= set(trial.names)
+
+
+def test_a_part_that_changes_the_inputs_in_training_begins_no_steps(run_program, tmp_path):
+    ran = run_program(HEAD + CHANGED_INPUTS, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert [mode for _, mode, _ in trial.modes()] == 3 * [*4 * ["TRAIN"], "EVAL"]
+
+
 ACTOR_AND_CRITIC = """
 class Both(nn.Module):
     def __init__(self):
