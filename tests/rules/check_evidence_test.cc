@@ -131,27 +131,6 @@ TEST(LossDivergence, NamesAMomentumThatIsOutOfMeasure) {
   }
 }
 
-TEST(LossDivergence, ALossThatSwingsAroundZeroHasNoLevel) {
-  struct Case {
-    const char* what;
-    double first, last;  // level; single losses swing by 0.03
-    std::size_t verdicts;
-  };
-  const Case cases[] = {
-      {"gains that become smaller", -0.02, 0.0, 0},
-      {"a likelihood that is lost", -2, 1, 1},
-      {"a loss around zero that climbs out of it", 0, 3, 1},
-  };
-  for (const Case& c : cases) {
-    MadeRun run(200);
-    run.losses([&](std::size_t i) {
-      const double swing = i % 2 == 0 ? 0.03 : -0.03;
-      return c.first + (c.last - c.first) * static_cast<double>(i) / 200 + swing;
-    });
-    EXPECT_EQ(ask(kCheckLossTrend, run).size(), c.verdicts) << c.what;
-  }
-}
-
 TEST(FrozenLayers, TheOrderOfCallsTellsWhereNoOutputWasSaved) {
   struct Case {
     const char* what;

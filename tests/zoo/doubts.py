@@ -88,25 +88,6 @@ def _():
     minimise(model.parameters(), loss, steps=150)
 
 
-@training("a policy weighed against its older self")
-def _():
-    model = dense(3, 32, 2, activation=nn.Tanh)
-    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    choice = torch.distributions.Categorical
-    for _ in range(40):
-        states = torch.randn(64, 3)
-        with torch.no_grad():
-            actions = choice(logits=model(states)).sample()
-            before = choice(logits=model(states)).log_prob(actions)
-        rewards = (2 * actions - 1) * torch.sign(states[:, 0])
-        advantage = (rewards - rewards.mean()) / (rewards.std() + 1e-6)
-        for _ in range(4):
-            ratio = (choice(logits=model(states)).log_prob(actions) - before).exp()
-            optimizer.zero_grad()
-            (-torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()).backward()
-            optimizer.step()
-
-
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)

@@ -73,18 +73,6 @@ void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, 
   judgement.add(std::move(verdict));
 }
 
-bool has_both_signs(std::span<const double> values) {
-  const auto [low, high] = std::ranges::minmax(values);
-  return low < 0 && high > 0;
-}
-
-// Whether a loss swings around zero when the training begins and when it ends. It is no cost then, but weighs what the
-// model does against what it did before, as the gain of a policy over its older self: it has no level to fall from.
-bool swings_around_zero(const Series& losses, std::size_t window) {
-  const std::span<const double> values = losses.values;
-  return window > 0 && has_both_signs(values.first(window)) && has_both_signs(values.last(window));
-}
-
 void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const Mode mode = run.training_mode();
   const Series losses = run.losses(mode);
@@ -100,7 +88,6 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const WindowMeans windows = loss_windows(run, losses, kWindows, 4);
   if (windows.means.size() < 2 || !std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); }))
     return;
-  if (swings_around_zero(losses, windows.length)) return;
   const double first = windows.means.front();
   const auto lowest = std::ranges::min_element(windows.means);
   const double last = windows.means.back();
