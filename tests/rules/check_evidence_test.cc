@@ -54,6 +54,7 @@ TEST(LossActivationMismatch, WhatALayerWithWeightsGivesIsNoShare) {
       {"the output of a linear layer, all of it small and positive so far", "linear", 0.6, false},
       {"of a convolution", "conv2d", 0.6, false},
       {"of a linear layer somewhere else", "linear", 3, true},
+      {"of a model that is called after its convolutions", "convolutions", 0.6, true},
   };
   for (const Case& c : cases) {
     MadeRun run(10);

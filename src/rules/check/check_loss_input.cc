@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <optional>
 
@@ -105,7 +106,9 @@ bool is_as_weighed(const RunRecord& run, const History& predictions) {
   constexpr std::size_t kLeastSteps = 3;
   return std::ranges::any_of(run.of_role(Role::kLayerOutput), [&](const History* output) {
     const std::string& type = output->role.layer_class;
-    if (!type.ends_with("linear") && !type.starts_with("conv") && type != "dense") return false;
+    const bool is_convolution = type.starts_with("conv") && type.size() > 1 && type.ends_with('d') &&
+                                std::isdigit(static_cast<unsigned char>(type[type.size() - 2])) != 0;
+    if (type != "linear" && type != "dense" && !is_convolution) return false;
     std::size_t same = 0;
     for (std::size_t i = 0; i < predictions.size(); ++i) {
       const double low = number_at(output, predictions.points[i], Column::kMin);
