@@ -16,6 +16,7 @@ from torch import nn  # noqa: F401
 from torch._dynamo import config  # noqa: F401, what an optimizer imports when the first one is made
 
 from architectures import ARCHITECTURES
+from doubts import DOUBTS
 from glances import GLANCES
 from often_called import OFTEN_CALLED
 from rates import RATES
@@ -23,7 +24,7 @@ from strangers import STRANGERS
 from tornasole.run import OUT_VARIABLE, presets, torch_attachment  # noqa: F401
 from trainings import TRAININGS, train
 
-ZOOS = (ARCHITECTURES, STRANGERS, OFTEN_CALLED, RATES, GLANCES)
+ZOOS = (ARCHITECTURES, STRANGERS, OFTEN_CALLED, RATES, GLANCES, DOUBTS)
 ALL = {name: function for zoo in ZOOS for name, (function, _) in zoo.items()}
 ALL.update({name: lambda recipe=recipe: train(recipe) for name, (recipe, _) in TRAININGS.items()})
 

@@ -13,6 +13,7 @@ import pytest
 
 import tornasole
 from architectures import ARCHITECTURES
+from doubts import DOUBTS
 from glances import GLANCES
 from often_called import OFTEN_CALLED
 from rates import RATES
@@ -21,7 +22,7 @@ from trainings import TRAININGS
 
 HERE = pathlib.Path(__file__).parent
 PROGRAM = pathlib.Path(tornasole.__file__).parent / "bin" / "tornasole"
-ZOOS = (TRAININGS, ARCHITECTURES, STRANGERS, OFTEN_CALLED, RATES, GLANCES)
+ZOOS = (TRAININGS, ARCHITECTURES, STRANGERS, OFTEN_CALLED, RATES, GLANCES, DOUBTS)
 EXPECTED = {name: rules for zoo in ZOOS for name, (_, rules) in zoo.items()}
 _TABLE = []
 

@@ -15,14 +15,16 @@
 namespace tornasole::rules {
 namespace {
 
-// Whether all samples are one and the same, at every step that was saved.
+// Whether all samples are one and the same, at every step that was saved. Means and mean squares are of single
+// precision: the variance that they leave of equal samples is up to three roundings of 6e-8.
 bool are_samples_alike(const RunRecord& run, const History& input) {
+  constexpr double kRounding = 2e-7;
   std::size_t batches = 0;
   for (std::size_t i = 0; i < input.size(); ++i) {
     if (run.steps[input.points[i]].step.mode != run.training_mode()) continue;
     const double samples = input.at(Column::kSamples, i);
     const bool is_one_number = input.at(Column::kMin, i) == input.at(Column::kMax, i);
-    if (!(samples > 1) || !(is_one_number || input.at(Column::kSampleVariance, i) < 1e-12)) return false;
+    if (!(samples > 1) || !(is_one_number || input.at(Column::kSampleVariance, i) < kRounding)) return false;
     ++batches;
   }
   return batches >= 3;
@@ -168,11 +170,45 @@ void look_at_targets(const RunRecord& run, Judgement& judgement) {
       1);
 }
 
+// Where targets were not saved, the first loss stands for them: a model that has learned nothing answers about zero.
+void look_at_size_of_loss(const RunRecord& run, Judgement& judgement) {
+  constexpr double kLarge = 100;
+  constexpr double kLeft = 0.75;  // of the first loss
+  constexpr std::size_t kLeastLosses = 20;
+  const std::string loss = run.loss_class();
+  const bool is_square = is_mean_square(loss);
+  const Series losses = run.losses(run.training_mode());
+  if ((!is_square && !is_mean_distance(loss)) || losses.size() < kLeastLosses) return;
+  if (!run.of_role(Role::kLabels).empty() || collects_its_data(run) || is_contest(run)) return;
+  const std::size_t quarter = losses.size() / 4;
+  const double first = median({losses.values.begin(), losses.values.begin() + static_cast<std::ptrdiff_t>(quarter)});
+  const double last = median({losses.values.end() - static_cast<std::ptrdiff_t>(quarter), losses.values.end()});
+  const double size = is_square ? std::sqrt(first) : first;
+  if (!(size > kLarge) || !(last > kLeft * first) || !(last < first / kLeft)) return;
+  judgement.add(
+      {.severity = Severity::kWarning,
+       .first_step = losses.steps.front(),
+       .last_step = losses.steps.back(),
+       .mode = run.training_mode(),
+       .tensors = {run.of_role(Role::kLoss).front()->name},
+       .value = last,
+       .threshold = kLeft * first,
+       .message =
+           fmt::format("The loss ({}) begins at {:.3g}, as of targets around {:.3g}, and ends at {:.3g}: targets "
+                       "that were not scaled.",
+                       loss, first, size, last),
+       .causes = {"targets are fed as they come from the file: weights have to grow to them", "a sum over samples"},
+       .advice = {"scale targets to mean 0 and deviation 1 with numbers of the training set, and predictions back"},
+       .evidence = evidence_of("loss", losses)},
+      1);
+}
+
 void look_at_inputs(const RunRecord& run, Judgement& judgement) {
   const std::vector<const History*> inputs = run.of_role(Role::kModelInput);
   if (!inputs.empty() && look_for_blanks(run, inputs, judgement)) return;
   if (!run.scales_inputs && look_at_scales(run, inputs, judgement)) return;
   look_at_targets(run, judgement);
+  look_at_size_of_loss(run, judgement);
   if (inputs.empty() && judgement.verdicts().empty()) {
     judgement.cannot("needs the model's inputs (collection inputs, or their statistics)");
   }

@@ -292,14 +292,6 @@ std::string consequence_text(const RunRecord& run, const Excess& excess) {
   return fmt::format("was thrown to {:.2g} times its start before it fell", loss_peak(run));
 }
 
-// Momentum adds the steps of the past up: about one over what it lacks of 1.
-std::string blame_text(const RunRecord& run) {
-  constexpr double kLongMomentum = 0.98;
-  if (!(run.momentum > kLongMomentum) || !(run.momentum < 1)) return "the learning rate is too high";
-  return fmt::format("a momentum of {:g} adds up about {:.0f} steps, and is too high for this learning rate",
-                     run.momentum, 1 / (1 - run.momentum));
-}
-
 void blame_high_rate(const RunRecord& run, const Steps& steps, const Excess& excess, Judgement& judgement) {
   const std::vector<double>& ratios = steps.median.values;
   const auto first = std::ranges::find_if(ratios, [](double ratio) { return ratio > kHigh; }) - ratios.begin();
@@ -313,7 +305,7 @@ void blame_high_rate(const RunRecord& run, const Steps& steps, const Excess& exc
                  .threshold = kHigh,
                  .message = fmt::format("One optimizer step changes the weights by up to {:.2g} of their size, and the "
                                         "loss {}: {}.",
-                                        largest, consequence_text(run, excess), blame_text(run)),
+                                        largest, consequence_text(run, excess), high_rate_text(run)),
                  .causes = {"the learning rate or the momentum is too high", "no warm-up", "gradients are not clipped"},
                  .advice = {"divide the learning rate by 10 until a step changes the weights by about 0.001",
                             "warm the learning rate up over the first steps"},

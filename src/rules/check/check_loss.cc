@@ -117,7 +117,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     verdict.threshold = first;
     verdict.message = fmt::format(
         "The training loss climbs: {:.4g} at its best, {:.4g} at the end (it began at {:.4g}).", *lowest, last, first);
-    verdict.causes = {"the learning rate is too high", "gradients are not clipped", "bad batches"};
+    verdict.causes = {high_rate_text(run), "gradients are not clipped", "bad batches"};
     verdict.advice = {"divide the learning rate by 10", "clip gradients", "look at the step where the climb begins"};
     judgement.add(std::move(verdict));
     return;

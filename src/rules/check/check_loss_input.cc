@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <optional>
 
 #include "rules/check/detector.h"
 #include "rules/check/number_windows.h"
+#include "rules/check/optimizer_facts.h"
 
 namespace tornasole::rules {
 namespace {
@@ -19,7 +21,8 @@ struct Range {
   double low = 0, high = 0, mean = 0;
   double lowest_high = 0;  // the smallest largest element of a step
   double highest_low = 0;  // the largest smallest element of a step
-  double units = 0;
+  double units = 0, samples = 0;
+  bool is_weighed = false;  // a layer with weights gives just these numbers: no activation made them what they are
 };
 // Over all steps that train; nothing if fewer than three are known.
 std::optional<Range> range_of(const RunRecord& run, const History& history) {
@@ -33,6 +36,7 @@ std::optional<Range> range_of(const RunRecord& run, const History& history) {
     range.lowest_high = std::min(range.lowest_high, history.at(Column::kMax, i));
     range.highest_low = std::max(range.highest_low, history.at(Column::kMin, i));
     range.units = history.at(Column::kUnits, i);
+    range.samples = history.at(Column::kSamples, i);
     means.push_back(history.at(Column::kMean, i));
   }
   if (means.size() < 3) return std::nullopt;
@@ -97,10 +101,30 @@ bool look_for_stretched(const RunRecord& run, const History& predictions, Judgem
   return false;
 }
 
+// Whether a layer with weights gives just these numbers, wherever both were saved.
+bool is_as_weighed(const RunRecord& run, const History& predictions) {
+  constexpr std::size_t kLeastSteps = 3;
+  return std::ranges::any_of(run.of_role(Role::kLayerOutput), [&](const History* output) {
+    const std::string& type = output->role.layer_class;
+    const bool is_convolution = type.starts_with("conv") && type.size() > 1 && type.ends_with('d') &&
+                                std::isdigit(static_cast<unsigned char>(type[type.size() - 2])) != 0;
+    if (type != "linear" && type != "dense" && !is_convolution) return false;
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      const double low = number_at(output, predictions.points[i], Column::kMin);
+      const double high = number_at(output, predictions.points[i], Column::kMax);
+      if (std::isnan(low) || std::isnan(high)) continue;
+      if (low != predictions.at(Column::kMin, i) || high != predictions.at(Column::kMax, i)) return false;
+      ++same;
+    }
+    return same >= kLeastSteps;
+  });
+}
+
 // What is wrong with what a loss is given; empty if nothing is.
 std::string complaint_of(std::string_view loss, const Range& range) {
   constexpr double kRounding = 1e-3;
-  const bool is_share = range.low >= 0 && range.high <= 1.0001;
+  const bool is_share = !range.is_weighed && range.low >= 0 && range.high <= 1.0001;
   const bool sums_to_one = range.units > 1 && std::fabs(range.mean * range.units - 1) < kRounding;
   const bool is_log_likelihood = loss.starts_with("nll");
   if (is_log_likelihood && is_share) return "takes logarithms of probabilities and is given probabilities";
@@ -128,11 +152,15 @@ std::string complaint_of(std::string_view loss, const Range& range) {
   if (is_share && !is_binary && sums_to_one) {
     return "takes scores and is given probabilities: a softmax is applied twice";
   }
+  if (is_share && !is_binary && range.samples > 1 && std::fabs(range.mean * range.samples - 1) < kRounding) {
+    return "takes scores and is given shares that sum to 1 over the samples of each class: a softmax over samples, "
+           "where there should be none";
+  }
   // Scores lie around zero, before they have learned anything and after; a sigmoid makes that one half.
   if (is_share && is_binary && range.low < 0.5 && range.high > 0.5) {
     return "takes scores and is given the output of a sigmoid: it is applied twice";
   }
-  if (range.low == 0 && range.highest_low == 0 && range.high > 0) {
+  if (!range.is_weighed && range.low == 0 && range.highest_low == 0 && range.high > 0) {
     return "takes scores of either sign and is given the output of a rectifier";
   }
   return {};
@@ -212,8 +240,9 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
   bool has_any = false;
   for (const History* predictions : run.of_role(Role::kPredictions)) {
     const std::string& loss = predictions->role.loss_class;
-    const std::optional<Range> range = range_of(run, *predictions);
+    std::optional<Range> range = range_of(run, *predictions);
     if (loss.empty() || !range) continue;
+    range->is_weighed = is_as_weighed(run, *predictions);
     has_any = true;
     if (look_for_stretched(run, *predictions, judgement)) return;
     const std::string what = complaint_of(loss, *range);

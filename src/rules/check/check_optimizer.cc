@@ -222,9 +222,14 @@ void look_for_silence(const RunRecord& run, Judgement& judgement) {
        .evidence = course_of(run, *shown)});
 }
 
-// When the layer of a weight runs, among all that is saved of a step; nothing if it is not known.
+// When the layer of a weight runs, among all that is saved of a step; nothing if it is not known. Where no output was
+// saved, the order of calls tells.
 std::optional<std::size_t> place_of(const RunRecord& run, const History& weight) {
   if (weight.role.layer.empty()) return std::nullopt;
+  if (run.of_role(Role::kLayerOutput).empty()) {
+    if (weight.role.call_order < 0) return std::nullopt;
+    return static_cast<std::size_t>(weight.role.call_order);
+  }
   const auto output = std::ranges::find_if(run.histories, [&](const History& history) {
     return history.role.role == Role::kLayerOutput && history.role.layer == weight.role.layer;
   });

@@ -105,4 +105,12 @@ std::string decay_text(const RunRecord& run) {
                      run.weight_decay, pull);
 }
 
+// Momentum adds the steps of the past up: about one over what it lacks of 1.
+std::string high_rate_text(const RunRecord& run) {
+  constexpr double kLongMomentum = 0.98;
+  if (!(run.momentum > kLongMomentum) || !(run.momentum < 1)) return "the learning rate is too high";
+  return fmt::format("a momentum of {:g} adds up about {:.0f} steps, and is too high for this learning rate",
+                     run.momentum, 1 / (1 - run.momentum));
+}
+
 }  // namespace tornasole::rules

@@ -18,6 +18,8 @@ Series learning_rates(const RunRecord& run);
 // What weight decay does to weights that it pulls to zero harder than the loss pulls elsewhere, as a sentence after a
 // blank; else empty.
 std::string decay_text(const RunRecord& run);
+// What makes steps too long, the rate or a momentum that is out of measure, as a part of a sentence.
+std::string high_rate_text(const RunRecord& run);
 // Share of the weights that decay takes off at a step, at the highest rate; 0 if it is not known.
 double decay_of_a_step(const RunRecord& run);
 // Whether optimizers may work against each other, as in adversarial training. Several that share the parameters of one

@@ -106,7 +106,8 @@ void note_across(const Tensor* across, Row* row) {
   }
   const double largest = units == 0 ? 0 : *std::ranges::max_element(sizes);
   if (const double usual = median(std::move(sizes)); usual > 0) set(row, Column::kUnitSpread, largest / usual);
-  if (square > 0) set(row, Column::kSampleVariance, variance / square);
+  // Of a mask of minus infinity nothing is known.
+  if (square > 0 && std::isfinite(square)) set(row, Column::kSampleVariance, variance / square);
   const double count = (*row)[static_cast<std::size_t>(Column::kCount)];
   if (count > 0) set(row, Column::kSamples, count / static_cast<double>(units));
 }

@@ -68,7 +68,7 @@ RoleFinder::RoleFinder(const Trial& trial) {
   std::int64_t order = 0;
   for (const ModelDescription::Module& module : model_->modules) {
     layers_[module.path] = {lower(module.type), lower(module.activation),
-                            module.call_order >= 0 ? module.call_order : order};
+                            module.call_order >= 0 ? module.call_order : order, module.call_order};
     ++order;
   }
   order = 0;
@@ -110,7 +110,10 @@ TensorRole RoleFinder::parameter_role(std::string_view parameter) const {
   role.requires_grad = facts.requires_grad;
   role.is_shard = facts.placement.find("Shard") != std::string::npos;
   if (role.rank < 2) role.role = Role::kBias;
-  if (const auto layer = layers_.find(facts.module); layer != layers_.end()) role.layer_class = layer->second.type;
+  if (const auto layer = layers_.find(facts.module); layer != layers_.end()) {
+    role.layer_class = layer->second.type;
+    role.call_order = layer->second.call_order;
+  }
   return role;
 }
 

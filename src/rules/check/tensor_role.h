@@ -53,7 +53,8 @@ struct TensorRole {
   Shape shape = {};              // of the parameter, where the description says it
   std::string loss_class = {};   // of a loss and of what goes into it, in lower case: "crossentropyloss", "mse_loss"
   bool requires_grad = true;
-  bool is_shard = false;  // of a parameter: each worker holds another part of it
+  bool is_shard = false;         // of a parameter: each worker holds another part of it
+  std::int64_t call_order = -1;  // of a parameter: when its layer is called in a step; -1 if it is not, or nobody said
 };
 
 class RoleFinder {
@@ -69,6 +70,7 @@ class RoleFinder {
   struct Layer {
     std::string type, activation;
     std::int64_t order;
+    std::int64_t call_order;
   };
   struct ParameterFacts {
     const ModelDescription::Parameter* parameter;
