@@ -16,7 +16,7 @@ from tornasole.core.guard import guard
 from tornasole.modes import ModeKeys
 from tornasole.tensorflow import function_steps, step_recorder
 from tornasole.tensorflow.function_steps import LOSS, Given
-from tornasole.tensorflow.keras_names import gradient_name, variable_name
+from tornasole.tensorflow.keras_names import gradient_name, is_weight, variable_name
 from tornasole.tensorflow.step_recorder import Tap
 from tornasole.tensorflow.tf_values import is_symbolic
 
@@ -184,7 +184,7 @@ class TapeCapture:
         taps: List[Tuple[Tap, Any]] = []
         if isinstance(sources, (list, tuple)) and isinstance(result, (list, tuple)):
             for variable, gradient in zip(sources, result):
-                if hasattr(variable, "path") or isinstance(variable, tf.Variable):
+                if is_weight(variable):
                     name = variable_name(variable, root)
                     weights[f"weights/{name}"] = variable
                     if gradient is not None:

@@ -60,6 +60,14 @@ def variable_name(variable: Any, model_name: str = "") -> str:
     return path + ":0"
 
 
+def is_weight(source: Any) -> bool:
+    """Whether what a tape was asked about is a variable, and not what layers of Keras 3 draw random numbers from, which
+    is among the variables of a model too."""
+    if not hasattr(source, "path"):
+        return isinstance(source, tf.Variable)
+    return source.name != "seed_generator_state"
+
+
 def gradient_name(variable: str) -> str:
     """``gradients/dense/kernelGrad``, of the name of a variable."""
     return f"gradients/{variable.split(':')[0]}Grad"

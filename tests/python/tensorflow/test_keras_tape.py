@@ -232,3 +232,17 @@ def test_closing_leaves_nothing_on_a_tape(tmp_path):
     hook.close()
     assert type(tape) is tf.GradientTape
     assert tf.keras.layers.Layer.__call__ is call
+
+
+def test_what_random_numbers_are_drawn_from_is_no_weight(tmp_path, saved):
+    layers = [tf.keras.layers.Dense(4, name="first"), tf.keras.layers.Dropout(0.5), tf.keras.layers.Dense(3, name="last")]
+    model = tf.keras.Sequential(layers)
+    values, labels = batch()
+    model(values)
+    hook = smd.KerasHook(tmp_path / "run", save_config=smd.SaveConfig(save_interval=1), save_all=True)
+    with hook.wrap_tape(tf.GradientTape()) as tape:
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, model(values, training=True))
+    tape.gradient(loss, model.variables)
+    hook.close()
+    weights, biases, gradients = named(model)
+    assert saved()[0] == {"loss"} | weights | biases | gradients
