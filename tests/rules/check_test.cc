@@ -283,6 +283,8 @@ TEST(LossTrend, TellsAFallFromNoise) {
       {"rises from nothing to next to nothing", [&](double i) { return 2 * std::exp(-i / 10) + (i > 150 ? 1e-3 : 0); },
        ""},
       {"is negative and falls", [&](double i) { return -i / 10; }, ""},
+      {"swings around zero, less and less", [&](double i) { return std::exp(-i / 80) * (noise(i) - 0.3); }, ""},
+      {"leaves the values around zero", [&](double i) { return i / 20 + noise(i); }, "LossDivergence"},
   };
   for (const Case& c : cases) {
     MadeRun run(200);

@@ -18,7 +18,7 @@ shares with models that were registered before are theirs.
 """
 
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple, Union
 
 import torch
 
@@ -141,6 +141,7 @@ class ModelCapture:
         self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad)
         self._sizes: List[Tuple[Dict, int]] = []
         self._parameters: List[Tuple[str, torch.nn.Parameter]] = []
+        self.trained: Set[str] = set()  # names of parameters that were to be, when their tensors were last looked at
         self._modules: List[Tuple[str, "weakref.ref[torch.nn.Module]"]] = []
         self.call_order: Dict[str, int] = {}  # of the modules that were called, once that was seen
         self._taps: Dict[int, _Taps] = {}
@@ -221,7 +222,7 @@ class ModelCapture:
         others = [] if self.begins_steps else [one for one in self._hook._live_captures() if one is not self]
         theirs = {id(module) for other in others for _, module in other.modules()}
         self._modules = [(name, weakref.ref(part)) for name, part in self.names.modules() if id(part) not in theirs]
-        self._parameters, self._places, self._sizes = [], [], []
+        self._parameters, self._places, self._sizes, self.trained = [], [], [], set()
         self.call_order = {}
         seen = {id(parameter) for other in others for _, parameter in other.parameters()}
         for dotted, module in root.named_modules():
@@ -234,6 +235,8 @@ class ModelCapture:
                 seen.add(id(parameter))
                 name = self.names.parameter(f"{dotted}.{key}" if dotted else key)
                 self._parameters.append((name, parameter))
+                if parameter.requires_grad:
+                    self.trained.add(name)
                 self._places.append((module._parameters, key, parameter, parameter.requires_grad))
 
     # ---- steps

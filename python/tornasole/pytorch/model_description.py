@@ -44,7 +44,8 @@ def describe(captures: Iterable, losses: Iterable[Tuple[str, str]], optimizers: 
                     "module": owners.get(id(parameter), [capture.names.root])[0],
                     "shape": [] if is_unmade(parameter) else list(parameter.shape),
                     "dtype": str(parameter.dtype).replace("torch.", ""),
-                    "requires_grad": parameter.requires_grad,
+                    # As it was when its tensors were saved: one that was set free since may have stood still then.
+                    "requires_grad": name in capture.trained,
                     "tied": _tied(capture, parameter, name),
                     "placement": _placement(parameter),
                 }

@@ -107,7 +107,11 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const bool is_in_contest = is_contest(run);
   const bool is_mixed = is_loss_mixed(run);
   const bool may_rise = is_in_contest || is_mixed;
-  if (rise > 6 * windows.noise && is_above_start && rise > std::max(fall, (may_rise ? 2 : 0.2) * scale)) {
+  // A loss that begins on both sides of zero has no level: it climbs once it leaves the values it began among.
+  const auto [low, high] = std::ranges::minmax(std::span(losses.values).first(windows.length));
+  const bool is_as_at_first = low < 0 && high > 0 && last <= high;
+  if (!is_as_at_first && rise > 6 * windows.noise && is_above_start &&
+      rise > std::max(fall, (may_rise ? 2 : 0.2) * scale)) {
     Verdict verdict = common;
     verdict.rule = "LossDivergence";
     verdict.severity = Severity::kError;

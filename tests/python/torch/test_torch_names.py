@@ -354,6 +354,27 @@ def test_an_optimizer_is_described_by_its_largest_group(tmp_path):
     assert described["groups"] == [["Linear_bias"], ["Linear_weight"]]
 
 
+def test_a_parameter_is_described_as_it_was_when_it_was_saved(tmp_path):
+    net, loss = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 1)), nn.MSELoss()
+    net[0].requires_grad_(False)
+    hook = hook_for(tmp_path / "run", include_collections=["weights", "gradients"])
+    for name in ("weights", "gradients"):
+        hook.get_collection(name).save_config = smd.SaveConfig(save_steps=[0, 1, 2], save_interval=1000)
+    hook.register_module(net)
+    hook.register_loss(loss)
+    for step in range(6):
+        if step % 4 == 0:  # set free, and known to another optimizer, when nothing but losses is saved
+            net[0].requires_grad_(step > 0)
+            optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
+        optimizer.zero_grad()
+        loss(net(torch.ones(2, 8)), torch.ones(2, 1)).backward()
+        optimizer.step()
+    hook.close()
+    parameters = smd.create_trial(str(tmp_path / "run")).model_description()["parameters"]
+    trained = {name: parameter["requires_grad"] for name, parameter in parameters.items()}
+    assert trained == {f"Sequential_{i}.{part}": i == 1 for i in (0, 1) for part in ("weight", "bias")}
+
+
 def test_the_version_of_torch():
     from tornasole.pytorch import utils
 
