@@ -12,14 +12,11 @@ constexpr std::int64_t kSliceNs = 20'000'000;  // a waiting taker looks again th
 constexpr std::chrono::seconds kNapsFor{2};    // after the last job
 constexpr std::chrono::milliseconds kShortNap{1};
 constexpr std::chrono::milliseconds kLongNap{8};
-constexpr std::size_t kRoom = 256;  // for jobs, from the first: a training thread should not have to make more
 
 }  // namespace
 
 JobQueue::JobQueue(std::size_t limit_bytes, const Clock* clock)
-    : pool_(limit_bytes), urgent_bytes_(std::min(kUrgentBytes, limit_bytes / 4)), clock_(clock) {
-  jobs_.reserve(kRoom);
-}
+    : pool_(limit_bytes), urgent_bytes_(std::min(kUrgentBytes, limit_bytes / 4)), clock_(clock) {}
 
 void JobQueue::push(Job&& job, std::size_t bytes, Wake wake) {
   bool notify = false;
@@ -73,10 +70,7 @@ bool JobQueue::pop_all(std::vector<Job>* jobs, std::int64_t wait_ns) {
   }
   is_napping_ = false;
   if (!wake_) jobs_ready_.wait_until(lock, end, [this] { return wake_; });
-  if (!jobs_.empty()) {
-    jobs->reserve(kRoom);
-    jobs->swap(jobs_);
-  }
+  jobs->swap(jobs_);
   if (!jobs->empty()) {
     nap_ = pending_bytes_ >= kWakeBytes ? kShortNap : kLongNap;
     nap_until_ = Steady::now() + kNapsFor;
