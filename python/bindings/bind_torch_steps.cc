@@ -2,17 +2,14 @@
 //
 // A hook has one StepState. Python counts a change up wherever something is changed that a captured step depends on; a
 // step that begins with everything as it was needs no look at anything else: see CalmStep. What such a step asks of
-// optimizers is RateTap's, and whether a backward pass starts from a loss that is known is KnownLosses'.
+// optimizers is RateTap's.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +19,7 @@
 #include "bindings/edits.h"
 #include "bindings/python_hook.h"
 #include "bindings/torch_callbacks.h"
+#include "bindings/torch_steps.h"
 
 namespace tornasole::python {
 namespace {
@@ -30,43 +28,13 @@ namespace nb = nanobind;
 
 // Interned, never destroyed.
 struct Names {
-  nb::object training = make("training"), state = make("state"), param_groups = make("param_groups"), lr = make("lr"),
-             grad_fn = make("grad_fn"), sequence = make("_sequence_nr");
-  static nb::object make(const char* text) { return nb::steal(PyUnicode_InternFromString(text)); }
+  nb::object training = interned("training"), state = interned("state"), param_groups = interned("param_groups"),
+             lr = interned("lr");
 };
 const Names& names() {
   static const auto* made = new Names;
   return *made;
 }
-
-nb::object attribute(nb::handle object, const nb::object& name) {
-  return checked(PyObject_GetAttr(object.ptr(), name.ptr()));
-}
-
-struct StepState {
-  std::int64_t changes = 0;          // of anything that a captured step depends on
-  std::int64_t copies = 0;           // from other devices, under way
-  std::int64_t untold_steps = 0;     // of the training, from now on, of which a preset need not be told
-  std::int64_t optimizer_steps = 0;  // taken so far
-  std::int64_t backward_passes = 0;  // that were told of
-  // The last step was like others: of this model, in training, with gradients, and with no facts but the usual ones.
-  const void* usual = nullptr;
-  bool is_pass_new = false;  // no backward pass was told of since it began
-
-  // By group of parameters; whether they are to be saved. A model may be called often for one step of an optimizer:
-  // they are saved once for it.
-  using Rates = std::vector<std::optional<double>>;
-  bool tell_rates(Rates rates) {
-    if (told_at_ == optimizer_steps && told_rates_ == rates) return false;
-    told_at_ = optimizer_steps;
-    told_rates_ = std::move(rates);
-    return true;
-  }
-
- private:
-  std::int64_t told_at_ = -1;
-  Rates told_rates_;
-};
 
 // After the root's forward pass: notes that the pass came to its end, and tells somebody while that is wanted.
 class PassEnd {
@@ -95,16 +63,14 @@ class RateTap {
         state_(nb::inst_ptr<StepState>(owners_[1])) {}
 
   // `size`: of the state of which nobody wants anything.
-  void add(nb::handle optimizer, Py_ssize_t size) {
-    optimizers_.emplace_back(checked(PyWeakref_NewRef(optimizer.ptr(), nullptr)), size);
-  }
+  void add(nb::handle optimizer, Py_ssize_t size) { optimizers_.emplace_back(weak_reference(optimizer), size); }
 
   // False, and nothing is saved, if there is more to look at: an optimizer is gone, or keeps another state.
   bool save() {
     if (optimizers_.empty()) return false;
     std::vector<nb::object> alive;
     for (const auto& [known, size] : optimizers_) {
-      nb::object optimizer = checked(PyObject_CallNoArgs(known.ptr()));
+      nb::object optimizer = referent(known);
       if (optimizer.is_none() || PyObject_Size(attribute(optimizer, names().state).ptr()) != size) return false;
       alive.push_back(std::move(optimizer));
     }
@@ -157,7 +123,7 @@ class StepCounter {
   }
   void add(nb::handle optimizer, bool is_ours) {
     std::erase_if(seen_, [&](const Seen& one) { return one.is(optimizer) || one.is(nb::none()); });
-    seen_.push_back({checked(PyWeakref_NewRef(optimizer.ptr(), nullptr)), is_ours});
+    seen_.push_back({weak_reference(optimizer), is_ours});
   }
   std::optional<bool> is_ours(nb::handle optimizer) const {
     const Seen* seen = find(optimizer);
@@ -180,7 +146,7 @@ class StepCounter {
   struct Seen {
     nb::object known;  // a weak reference
     bool is_ours = false;
-    nb::object get() const { return checked(PyObject_CallNoArgs(known.ptr())); }
+    nb::object get() const { return referent(known); }
     bool is(nb::handle optimizer) const { return get().is(optimizer); }
   };
   const Seen* find(nb::handle optimizer) const {
@@ -291,77 +257,6 @@ class CalmStep {
   std::optional<int> train_mode_;
 };
 
-// The losses that were computed and not yet gone back from, by the nodes of the graph that made them. Nodes are known
-// by their numbers: to keep them would keep all that their graphs hold.
-class KnownLosses {
- public:
-  // A loss as most are: one finite number in the memory of the processor. False, and nothing is noted, for others.
-  bool note(nb::handle value) noexcept {
-    try {
-      if (!value.type().is(torch_types().tensor) || !is_finite_number(value)) return false;
-      add(attribute(value, names().grad_fn));
-      return true;
-    } catch (...) {
-      PyErr_Clear();
-      return false;
-    }
-  }
-  void add(const nb::object& node) {
-    if (node.is_none()) return;
-    if (losses_.size() == kMost) losses_.pop_front();
-    losses_.push_back(key_of(node));
-  }
-  bool has(const nb::object& node) const {
-    if (node.is_none() || losses_.empty()) return false;
-    return std::ranges::find(losses_, key_of(node)) != losses_.end();
-  }
-  bool is_last(nb::handle value) const {
-    if (losses_.empty()) return false;
-    const nb::object node = attribute(value, names().grad_fn);
-    return !node.is_none() && losses_.back() == key_of(node);
-  }
-  void clear() noexcept { losses_.clear(); }
-
-  // A backward pass from the last loss, after a step as usual: nothing else is to be looked at.
-  bool begin_backward(nb::handle value, StepState& state) {
-    if (state.usual == nullptr || !state.is_pass_new || !is_last(value)) return false;
-    state.is_pass_new = false;
-    ++state.backward_passes;
-    losses_.clear();
-    return true;
-  }
-
- private:
-  static constexpr std::size_t kMost = 16;
-
-  struct Key {
-    std::int64_t number = -1;
-    nb::object node;  // before PyTorch 2.1, where nodes have no numbers
-    bool operator==(const Key& other) const { return number == other.number && node.is(other.node); }
-  };
-  static Key key_of(const nb::object& node) {
-    const nb::object number = nb::steal(PyObject_CallMethodNoArgs(node.ptr(), names().sequence.ptr()));
-    if (number.is_valid()) return {PyLong_AsLongLong(number.ptr()), {}};
-    PyErr_Clear();
-    return {-1, node};
-  }
-  template <typename T>
-  static T read_as(const TensorView& view) noexcept {
-    T value;
-    std::memcpy(&value, view.data(), sizeof value);
-    return value;
-  }
-  static bool is_finite_number(nb::handle value) {
-    const BorrowedArray array(value);
-    const TensorView& view = array.view();
-    if (view.element_count() != 1) return false;
-    if (view.dtype() == DType::kFloat32) return std::isfinite(read_as<float>(view));
-    return view.dtype() == DType::kFloat64 && std::isfinite(read_as<double>(view));
-  }
-
-  std::deque<Key> losses_;
-};
-
 PyObject* call_pass_end(PyObject* self, PyObject*, PyObject*) {
   return answer([&] { nb::inst_ptr<PassEnd>(self)->call(); });
 }
@@ -417,15 +312,6 @@ void bind_torch_steps(nb::module_& module) {
       .def("begin", &CalmStep::begin, nb::arg("mode").none(), nb::arg("is_training"),
            "The due_set of the step that has begun; 0 if nothing is due, -1 if a backward pass runs.")
       .def("set_usual", &CalmStep::set_usual, nb::arg("is_usual"));
-  nb::class_<KnownLosses>(module, "KnownLosses", "The losses that were computed and not yet gone back from.")
-      .def(nb::init<>())
-      .def("note", &KnownLosses::note, nb::arg("value").none(), "False for what is not one finite number in memory.")
-      .def("add", &KnownLosses::add, nb::arg("node").none())
-      .def("has", &KnownLosses::has, nb::arg("node").none())
-      .def("is_last", &KnownLosses::is_last, nb::arg("value"))
-      .def("clear", &KnownLosses::clear)
-      .def("begin_backward", &KnownLosses::begin_backward, nb::arg("value"), nb::arg("state"),
-           "Whether this is a pass from the last loss after a step as usual, and nothing else is to be looked at.");
   module.def("is_in_backward", &is_in_backward, "Whether a backward pass of PyTorch runs on this thread.");
 }
 

@@ -18,6 +18,7 @@ void bind_checkpoint_files(nanobind::module_& module);  // checkpoint_files.h
 void bind_step_writer(nanobind::module_& module);       // step_writer.h
 void bind_stored_events(nanobind::module_& module);     // stored_events.h
 void bind_torch(nanobind::module_& module);             // callbacks of PyTorch
+void bind_torch_losses(nanobind::module_& module);      // losses of PyTorch programs
 void bind_torch_steps(nanobind::module_& module);       // steps of PyTorch
 void bind_trial(nanobind::module_& module);             // trial.h
 

@@ -19,6 +19,7 @@ NB_MODULE(_engine, module) {
   tornasole::python::bind_stored_events(module);
   tornasole::python::bind_torch(module);
   tornasole::python::bind_torch_steps(module);
+  tornasole::python::bind_torch_losses(module);
   tornasole::python::bind_batches(module);
   tornasole::python::bind_trial(module);
   tornasole::python::bind_rule(module);

@@ -31,6 +31,18 @@ inline nanobind::object checked(PyObject* made) {
   return nanobind::steal(made);
 }
 
+inline nanobind::object interned(const char* text) { return checked(PyUnicode_InternFromString(text)); }
+
+inline nanobind::object attribute(nanobind::handle object, const nanobind::object& name) {
+  return checked(PyObject_GetAttr(object.ptr(), name.ptr()));
+}
+
+inline nanobind::object weak_reference(nanobind::handle object) {
+  return checked(PyWeakref_NewRef(object.ptr(), nullptr));
+}
+// What a weak reference points to; none if that is gone.
+inline nanobind::object referent(const nanobind::object& weak) { return checked(PyObject_CallNoArgs(weak.ptr())); }
+
 inline bool is_tensor(nanobind::handle value) {
   return PyObject_TypeCheck(value.ptr(), reinterpret_cast<PyTypeObject*>(torch_types().tensor.ptr())) != 0;
 }

@@ -88,15 +88,36 @@ class OtherEntry:
     def _leave(self, *_) -> None:
         self._depth -= 1
 
-    def _begin(self, _module, inputs) -> None:
+    def _begin(self, *_) -> None:
         passes = self._passes()
         if self._depth > 0 or passes == self._begun_after or not torch.is_grad_enabled():
             return
         self._begun_after = passes
         capture, root = self._capture(), self._root()
         if capture is not None and root is not None:
-            capture.before_forward(root, inputs)
+            capture.before_forward(root)
             capture._pass()  # nothing tells where such a pass ends: a step is whole without
+
+
+class _StepCallback(Callback):
+    """Called before each forward pass that begins a step: ``before_forward`` of a capture, in one frame where all is as
+    in the step before."""
+
+    __slots__ = ("_begin_calm",)
+
+    def __init__(self, capture: "ModelCapture"):
+        super().__init__(capture._begin)
+        self._begin_calm = capture._calm.begin_calm
+
+    def __call__(self, module, _inputs) -> None:
+        if is_compiling():
+            return
+        try:
+            due_set = self._begin_calm(module)
+            if due_set != _NOTHING_TO_DO:
+                self._function(module, due_set)
+        except Exception as error:
+            self._function.__self__._hook._note_failure("the forward pass", error)
 
 
 def call_order(root: str, ends: Iterable[Tuple[str, int]]) -> Dict[str, int]:
@@ -160,7 +181,7 @@ class ModelCapture:
         self._other_entry: Optional[OtherEntry] = None
         self._handle: Any = None  # of what begins steps
         if begins_steps:
-            self._handle = before_forward(root if entry is None else entry, Callback(self.before_forward))
+            self._handle = before_forward(root if entry is None else entry, _StepCallback(self))
         else:
             weakref.finalize(root, self._take_off_parts).atexit = False
 
@@ -178,14 +199,14 @@ class ModelCapture:
         self._pass.set_used(False)
         if compiled is not None:
             self._compiled = weakref.ref(compiled)  # its name and structure are those of the root
-            self._handle = before_forward(compiled, Callback(self.before_forward))
+            self._handle = before_forward(compiled, _StepCallback(self))
             return
         run = self._root()._compiled_call_impl
 
         def begin_and_run(*arguments, **keywords):
             root = self._root()
             if root is not None and not is_compiling():
-                self.before_forward(root, arguments)
+                self.before_forward(root)
             return run(*arguments, **keywords)
 
         self._root()._compiled_call_impl = begin_and_run
@@ -241,31 +262,30 @@ class ModelCapture:
 
     # ---- steps
 
-    def before_forward(self, module, inputs) -> None:
+    def before_forward(self, module) -> None:
+        """A forward pass of the root is about to begin."""
+        _StepCallback(self)(module, ())
+
+    def _begin(self, module, due_set: int) -> None:
+        """A forward pass begins, and ``begin_calm`` said this: there is more to do."""
         hook = self._hook
-        try:
-            due_set = self._calm.begin_calm(module)
-            if due_set == _NOTHING_TO_DO:
+        if due_set != _NOT_CALM:
+            self._begun(module, due_set)
+            return
+        if guard.disable_smdebug or not hook._is_open:
+            return
+        mode = None
+        if hook._mode_follows_training:
+            if _engine.is_in_backward():
                 return
-            if due_set != _NOT_CALM:
-                self._begun(module, due_set)
+            mode = hook._mode_of(module)
+        if hook._copies.is_busy or edits.count != hook._seen_edits:
+            if _engine.is_in_backward():
                 return
-            if guard.disable_smdebug or not hook._is_open:
-                return
-            mode = None
-            if hook._mode_follows_training:
-                if _engine.is_in_backward():
-                    return
-                mode = hook._mode_of(module)
-            if hook._copies.is_busy or edits.count != hook._seen_edits:
-                if _engine.is_in_backward():
-                    return
-                hook._prepare_step()
-            due_set = self._calm.begin(mode, module.training)
-            if due_set != _NOTHING_TO_DO:
-                self._begun(module, due_set)
-        except Exception as error:
-            hook._note_failure("the forward pass", error)
+            hook._prepare_step()
+        due_set = self._calm.begin(mode, module.training)
+        if due_set != _NOTHING_TO_DO:
+            self._begun(module, due_set)
 
     def _begun(self, module, due_set: int) -> None:
         """A step has begun, and this is due: nothing, what was due before, or something else."""

@@ -22,7 +22,6 @@ import atexit
 import functools
 import os
 import sys
-import threading
 import weakref
 from types import FrameType
 from typing import Any, Callable, Dict, Optional, Set, Tuple
@@ -68,32 +67,21 @@ _MOST_PLACES = 9  # of a program that call backward(): further ones have the nam
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 
 
-class _Inside(threading.local):
-    """The calls that this thread is in."""
-
-    depth = 0  # in those of losses and loss functions
-    backward_of: Any = None  # the value whose backward() runs
-
-
 class Attachment:
     """The state of one attached process."""
 
     def __init__(self):
         self.hook = None
-        self.is_off = False
-        self._calls = ModuleCalls(self._give_up, lambda: self._passes)
-        self._inside = _Inside()
-        self._known_losses = _engine.KnownLosses()  # since the last backward pass
-        self._last_loss: Callable[[], Optional[torch.nn.Module]] = lambda: None  # that was called and is registered
+        self.losses = _engine.LossCalls(self, guard)
+        self._calls = ModuleCalls(self.failed, lambda: self.losses.passes)
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
-        self._passes = 0  # backward passes so far
         self._known_pass = (-1, -1)  # step and optimizer's step at the last of them
         self._unknown_passes = 0  # in a row, of which no step knows
         self._places: Dict[Tuple[str, int], int] = {}  # file and line that call backward() on losses of no name -> number
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
         self._along = ModelsAlong(
-            self._calls, lambda: self._trained, lambda: self._passes, self._begin_another, self._give_up
+            self._calls, lambda: self._trained, lambda: self.losses.passes, self._begin_another, self.failed
         )
         self._trainings = 0  # that have a hook made for them
 
@@ -126,7 +114,7 @@ class Attachment:
                 self._trained[id(parameter)] = weakref.ref(parameter)
                 given.add(id(parameter))
         hook = self.hook
-        if hook is None or self.is_off or not hook._is_automatic:
+        if hook is None or self.losses.is_off or not hook._is_automatic:
             return
         if not hook._optimizers.steps:
             self._along.search()
@@ -149,15 +137,16 @@ class Attachment:
 
         hook = current_hook()
         if hook is not None and not isinstance(hook, Hook):
-            self.is_off = True
+            self.losses.stop()
             return
         if hook is None:
             self._trainings += 1
             hook = make_hook(self._trainings)
             if hook is None:
-                self.is_off = True
+                self.losses.stop()
                 return
-        self.hook, self._last_loss, self._places = hook, lambda: None, {}
+        self.hook, self._places = hook, {}
+        self.losses.set_hook(hook, hook._state)
         if not hook.prepared_collections:
             # Most functions have names that say nothing of a loss.
             hook.get_collection("losses").include(f"^({'|'.join(LOSS_FUNCTIONS)})_output_")
@@ -191,8 +180,9 @@ class Attachment:
         left.difference_update(set(root.modules()))
         self.hook.register_module(root, _entry=module)
 
-    def _give_up(self, error: Exception) -> None:
-        self.is_off = True
+    def failed(self, error: Exception) -> None:
+        """Nothing is captured from now on; the program is told why, and goes on."""
+        self.losses.stop()
         self._calls.stop()
         tell_nothing_is_captured(error, self.hook is not None)
 
@@ -222,77 +212,43 @@ class Attachment:
                 continue
             if any(part is module for part in root.modules()):
                 self._calls.stop()
-                capture.begin_at(module, lambda: self._passes)
+                capture.begin_at(module, lambda: self.losses.passes)
 
     # ---- losses
 
-    def is_recording(self) -> bool:
-        hook = self.hook
-        return hook is not None and hook._is_open and not self.is_off and not guard.disable_smdebug
+    def register_loss(self, loss: torch.nn.Module) -> None:
+        """A loss of ``torch.nn`` is about to be called, and it is not the one that was called last."""
+        if loss not in self.hook.module_set:
+            self.hook.register_loss(loss)
 
-    def enter_loss_module(self, arguments: tuple) -> bool:
-        """A loss of ``torch.nn`` is called: registered before its first call, recorded by its own tap."""
-        if self._inside.depth or not self.is_recording():
-            return False
-        try:
-            if self._last_loss() is not arguments[0]:
-                if arguments[0] not in self.hook.module_set:
-                    self.hook.register_loss(arguments[0])
-                self._last_loss = weakref.ref(arguments[0])
-        except Exception as error:
-            self._give_up(error)
-        self._inside.depth = 1
-        return True
-
-    def leave_loss_module(self, value: Any) -> None:
-        self._inside.depth = 0
-        if not self._known_losses.note(value):
-            self._note_loss(value)
-
-    def enter_loss_function(self, name: str, arguments: tuple) -> bool:
-        """A loss of ``torch.nn.functional``: recorded under the function's name, unless another loss called it."""
-        if self._inside.depth or not self.is_recording():
-            return False
+    def begin_loss_function(self, name: str, arguments: tuple) -> bool:
+        """A loss of ``torch.nn.functional`` is about to be computed. Whether its value is to be recorded."""
         if any(isinstance(value, torch.Tensor) and is_in_transform(value) for value in arguments[:2]):
             return False  # inside torch.func tensors have no values
-        try:
-            self.hook._loss_function_called(name, arguments[:2])
-        except Exception as error:
-            self._give_up(error)
-        self._inside.depth = 1
+        self.hook._loss_function_called(name, arguments[:2])
         return True
 
-    def leave_loss_function(self, name: str, value: Any) -> None:
-        self._inside.depth = 0
-        if not self._known_losses.note(value):
-            self._note_loss(value)
+    def end_loss_function(self, name: str, value: Any) -> None:
         self._record(name, value)
 
-    def enter_backward(self, arguments: tuple) -> bool:
-        """A backward pass starts from the first argument. Subclasses of tensors call themselves once more."""
-        inside = self._inside
-        if inside.backward_of is arguments[0] or keras_attachment.is_training():
-            return False
-        inside.backward_of = arguments[0]
-        try:
-            self._before_backward(arguments[0])
-        except Exception as error:
-            self._give_up(error)
-        return True
+    def note_loss(self, value: Any) -> None:
+        """The value of a loss, which is not one finite number in memory."""
+        if isinstance(value, torch.Tensor) and not is_in_transform(value):
+            self.hook._loss_seen(value)
+            self.losses.known.add(value.grad_fn)
 
-    def leave_backward(self, _) -> None:
-        self._inside.backward_of = None
+    def is_in_keras(self) -> bool:
+        return keras_attachment.is_training()
 
-    def _before_backward(self, value: torch.Tensor) -> None:
-        self._passes += 1
-        if not self.is_recording() or self._known_losses.begin_backward(value, self.hook._state):
-            return
-        if value.numel() == 1 and not is_in_transform(value) and not self._known_losses.is_last(value):
+    def begin_backward(self, value: torch.Tensor) -> None:
+        """A backward pass starts from this value, and not from the last loss after a step as usual."""
+        known = self.losses.known
+        if value.numel() == 1 and not is_in_transform(value) and not known.is_last(value):
             is_scaled = self.hook._optimizers.scaler is not None  # then the product may well be infinite
             is_broken = not is_scaled and self.hook._loss_seen(value)
             if is_broken or not self._comes_from_known_loss(value):
-                self._record(self._name_of_loss(sys._getframe(3)), value)
-        self._known_losses.clear()
+                self._record(self._name_of_loss(sys._getframe(2)), value)
+        known.clear()
         self.hook._backward_begins()
         if not self._is_model_gone():
             self._look_for_other_entry()
@@ -310,24 +266,12 @@ class Attachment:
     def _record(self, name: str, value: Any) -> None:
         if not isinstance(value, torch.Tensor) or is_in_transform(value) or not self.hook._is_step_due():
             return
-        try:
-            self.hook.record_tensor_value(name, value)
-        except Exception as error:
-            self._give_up(error)
-
-    def _note_loss(self, value: Any) -> None:
-        if not isinstance(value, torch.Tensor) or is_in_transform(value):
-            return
-        try:
-            self.hook._loss_seen(value)
-        except Exception as error:
-            self._give_up(error)
-        self._known_losses.add(value.grad_fn)
+        self.hook.record_tensor_value(name, value)
 
     def _comes_from_known_loss(self, value: torch.Tensor) -> bool:
         level = [value.grad_fn]
         for _ in range(_LOSS_DEPTH):
-            if any(self._known_losses.has(node) for node in level):
+            if any(self.losses.known.has(node) for node in level):
                 return True
             level = [parent for node in level if node is not None for parent, _ in node.next_functions]
         return False
@@ -356,12 +300,13 @@ def attach() -> Attachment:
     _attachment = attachment = Attachment()
     functional, loss_type = torch.nn.functional, torch.nn.modules.loss._Loss
 
-    loss_type.__call__ = stand_in(torch.nn.Module.__call__, attachment.enter_loss_module, attachment.leave_loss_module)
+    losses = attachment.losses
+    loss_type.__call__ = stand_in(torch.nn.Module.__call__, losses.enter_loss_module, losses.leave_loss_module)
     for name in LOSS_FUNCTIONS:
         function = getattr(functional, name, None)
         if function is not None:
-            enter = functools.partial(attachment.enter_loss_function, name)
-            leave = functools.partial(attachment.leave_loss_function, name)
+            enter = functools.partial(losses.enter_loss_function, name)
+            leave = functools.partial(losses.leave_loss_function, name)
             setattr(functional, name, stand_in(function, enter, leave))
     add_param_group = torch.optim.Optimizer.add_param_group
 
@@ -371,11 +316,11 @@ def attach() -> Attachment:
         try:
             attachment.optimizer_given(param_group)
         except Exception as error:
-            attachment._give_up(error)
+            attachment.failed(error)
         return result
 
     torch.optim.Optimizer.add_param_group = add_and_tell
-    torch.Tensor.backward = stand_in(torch.Tensor.backward, attachment.enter_backward, attachment.leave_backward)
+    torch.Tensor.backward = stand_in(torch.Tensor.backward, losses.enter_backward, losses.leave_backward)
     atexit.register(_tell_what_is_missing, attachment)
     attachment._calls.search(attachment._look_for_model)
     return attachment
@@ -383,9 +328,10 @@ def attach() -> Attachment:
 
 def _tell_what_is_missing(attachment: Attachment) -> None:
     """At the end of a program that trained something without a call of a module: there is no trial, and here is why."""
-    if attachment.hook is None and attachment._passes and not attachment.is_off:
+    passes = attachment.losses.passes
+    if attachment.hook is None and passes and not attachment.losses.is_off:
         tell(
-            f"tornasole: nothing was captured: backward() was called {attachment._passes} times, but no torch.nn.Module "
+            f"tornasole: nothing was captured: backward() was called {passes} times, but no torch.nn.Module "
             "with something to train; models are found when they are called as model(...)"
         )
 

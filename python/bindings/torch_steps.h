@@ -1,0 +1,37 @@
+#pragma once
+
+// What the steps of one hook for PyTorch depend on.
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tornasole::python {
+
+struct StepState {
+  std::int64_t changes = 0;          // of anything that a captured step depends on
+  std::int64_t copies = 0;           // from other devices, under way
+  std::int64_t untold_steps = 0;     // of the training, from now on, of which a preset need not be told
+  std::int64_t optimizer_steps = 0;  // taken so far
+  std::int64_t backward_passes = 0;  // that were told of
+  // The last step was like others: of this model, in training, with gradients, and with no facts but the usual ones.
+  const void* usual = nullptr;
+  bool is_pass_new = false;  // no backward pass was told of since it began
+
+  // By group of parameters; whether they are to be saved. A model may be called often for one step of an optimizer:
+  // they are saved once for it.
+  using Rates = std::vector<std::optional<double>>;
+  bool tell_rates(Rates rates) {
+    if (told_at_ == optimizer_steps && told_rates_ == rates) return false;
+    told_at_ = optimizer_steps;
+    told_rates_ = std::move(rates);
+    return true;
+  }
+
+ private:
+  std::int64_t told_at_ = -1;
+  Rates told_rates_;
+};
+
+}  // namespace tornasole::python

@@ -1,0 +1,143 @@
+"""What is done at the calls of losses and of backward() that tornasole run stands in for, without Python."""
+
+import pytest
+import torch
+
+from tornasole import _engine
+
+
+class Owner:
+    """Notes what it is asked, and raises what it is told to."""
+
+    def __init__(self):
+        self.asked, self.errors, self.raises = [], [], {}
+
+    def _note(self, what, answer=None):
+        self.asked.append(what)
+        if what in self.raises:
+            raise self.raises[what]
+        return answer
+
+    def register_loss(self, loss):
+        self._note("register_loss")
+
+    def note_loss(self, value):
+        self._note("note_loss")
+
+    def begin_loss_function(self, name, arguments):
+        return self._note(f"begin {name}", True)
+
+    def end_loss_function(self, name, value):
+        self._note(f"end {name}")
+
+    def begin_backward(self, value):
+        self._note("begin_backward")
+
+    def is_in_keras(self):
+        return self._note("is_in_keras", False)
+
+    def failed(self, error):
+        self.errors.append(error)
+
+
+class Flags:
+    disable_smdebug = False
+    _is_open = True
+
+
+@pytest.fixture
+def flags():
+    return Flags()
+
+
+@pytest.fixture
+def owner():
+    return Owner()
+
+
+@pytest.fixture
+def calls(owner, flags):
+    calls = _engine.LossCalls(owner, flags)
+    calls.set_hook(flags, _engine.StepState())
+    return calls
+
+
+def a_loss():
+    return (torch.ones(2, requires_grad=True) * 3).sum()
+
+
+def call(calls, module, value):
+    if calls.enter_loss_module((module, value)):
+        calls.leave_loss_module(value)
+
+
+def test_a_loss_is_registered_once_and_a_finite_value_needs_nobody(calls, owner):
+    module = torch.nn.MSELoss()
+    for _ in range(3):
+        call(calls, module, a_loss())
+    assert owner.asked == ["register_loss"]
+    call(calls, torch.nn.L1Loss(), a_loss())
+    assert owner.asked == ["register_loss", "register_loss"]
+
+
+@pytest.mark.parametrize("value", [a_loss() * float("nan"), torch.ones(2), None], ids=["nan", "two numbers", "raised"])
+def test_other_values_are_the_owners(calls, owner, value):
+    call(calls, torch.nn.MSELoss(), value)
+    assert owner.asked == ["register_loss", "note_loss"]
+
+
+def test_a_function_inside_a_loss_is_no_loss_of_its_own(calls, owner):
+    assert calls.enter_loss_module((torch.nn.MSELoss(),))
+    assert not calls.enter_loss_function("mse_loss", ())
+    calls.leave_loss_module(a_loss())
+    assert calls.enter_loss_function("mse_loss", ())
+    calls.leave_loss_function("mse_loss", a_loss())
+    assert owner.asked == ["register_loss", "begin mse_loss", "end mse_loss"]
+
+
+def test_a_pass_of_the_same_value_is_counted_once_while_it_runs(calls, owner):
+    value = a_loss()
+    assert calls.enter_backward((value,))
+    assert not calls.enter_backward((value,))
+    calls.leave_backward(None)
+    assert calls.enter_backward((value,))
+    calls.leave_backward(None)
+    assert calls.passes == 2
+
+
+def test_the_last_loss_is_known_by_itself_and_by_its_node(calls):
+    value = a_loss()
+    call(calls, torch.nn.MSELoss(), value)
+    assert calls.known.is_last(value) and calls.known.has(value.grad_fn)
+    assert not calls.known.is_last(a_loss())
+    del value
+    for _ in range(20):  # where the first one was in memory, too
+        assert not calls.known.is_last(a_loss())
+
+
+@pytest.mark.parametrize("flag, value", [("_is_open", False), ("disable_smdebug", True)])
+def test_nothing_is_recorded_while_capture_is_off(calls, owner, flags, flag, value):
+    setattr(flags, flag, value)
+    assert not calls.enter_loss_module((torch.nn.MSELoss(),))
+    assert not calls.enter_loss_function("mse_loss", ())
+    assert calls.enter_backward((a_loss(),))
+    calls.leave_backward(None)
+    assert owner.asked == [] and calls.passes == 1
+
+
+def test_a_failure_ends_the_recording_and_not_the_program(calls, owner):
+    owner.raises["register_loss"] = ValueError("no")
+    assert calls.enter_loss_module((torch.nn.MSELoss(),))
+    calls.leave_loss_module(a_loss())
+    assert [str(error) for error in owner.errors] == ["no"] and calls.is_off
+    assert not calls.enter_loss_module((torch.nn.MSELoss(),))
+
+
+def test_an_interrupt_is_the_programs(calls, owner):
+    owner.raises["register_loss"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        calls.enter_loss_module((torch.nn.MSELoss(),))
+    owner.raises.clear()
+    assert not calls.is_off and owner.errors == []
+    assert calls.enter_loss_module((torch.nn.MSELoss(),))
+    calls.leave_loss_module(a_loss())
