@@ -26,9 +26,10 @@ from runner import ROOT, Runner
 
 PAGE = """# Benchmarks
 
-What `make bench` printed, in one run on one machine: {cores} cores of {machine}, {system}. Peers are the real smdebug
-1.0.34 and the bare frameworks; contenders take turns in the same run. `short` marks what missed its target. A shared
-machine scatters: figures of single runs differ by a third, those of what writes megabytes a step by a factor of two.
+What `make bench` printed{part}, in one run on one machine: {cores} cores of {machine}, {system}. Peers are the real
+smdebug 1.0.34 and the bare frameworks; contenders take turns in the same run. `short` marks what missed its target. A
+shared machine scatters: figures of single runs differ by a third, those of what writes megabytes a step by a factor of
+two.
 
 `make bench` measures again where you are; `.venvs/smdebug/bin/python bench/run.py --only WORD` measures some of it, and
 `--markdown docs/benchmarks.md` writes this page.
@@ -38,10 +39,11 @@ machine scatters: figures of single runs differ by a third, those of what writes
 """
 
 
-def as_page(rows, machine):
+def as_page(rows, machine, only):
+    part = f" for `{only}`" if only else ""
     cells = ([row["job"], row["ours"], row["peer"], row["ratio"], row["target"], "ok" if row["ok"] else "short"]
              for row in rows)
-    return PAGE.format(**machine) + "".join(f"| {' | '.join(line)} |\n" for line in cells)
+    return PAGE.format(**machine, part=part) + "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
 def main():
@@ -67,7 +69,7 @@ def main():
     result = {"machine": machine, "repeats": options.repeats, "rows": runner.rows, "notes": runner.notes}
     options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        options.markdown.write_text(as_page(runner.rows, machine))
+        options.markdown.write_text(as_page(runner.rows, machine, options.only))
     shutil.rmtree(options.out, ignore_errors=True)
     short = sum(not row["ok"] for row in runner.rows)
     print(f"{len(runner.rows)} jobs, {short} short of their target; {options.out.with_suffix('.json')}")

@@ -17,7 +17,8 @@ some of what is measured here. Nothing is removed before all is measured: ext4 l
 the last minutes when it makes a new one. Event files are emptied after each turn instead: a virtual machine whose
 files fill ever more memory pays its host for each page of it, more than for anything that is measured.
 
-The scenario ``standard`` is the preset of ``tornasole run``, over whole blocks of steps with and without it.
+The scenario ``standard`` is the preset of ``tornasole run``, over whole blocks of steps with and without it;
+``counted`` is the share of the blocks in which the machine was steady.
 """
 
 import argparse
@@ -53,6 +54,7 @@ STEPS_FACTOR = {"gradient_stats": 4, "losses": 6, "not_saving": 6, "standard": 3
 TURN_STEPS = 5  # where much is written
 LIGHT = {"gradient_stats", "losses", "not_saving"}
 WARM_UP_TURNS = 4
+STEADY = 0.05  # how far two bare blocks of a training may differ
 
 
 def mlp():
@@ -278,34 +280,42 @@ class Attached:
 
 
 def measure_standard(model, steps, directory, block=120):
-    """Time of all steps with the preset beside that of as many without, in blocks that take turns."""
+    """Time of all steps with the preset beside that of as many without, in blocks that take turns.
+
+    A block is compared with the bare ones before and after it. Where these two differ by more than a twentieth the
+    machine did something else meanwhile, and the block does not count.
+    """
     bench = Bench(model)
     for _ in range(10):
         bench.step()
     attached = Attached(bench, os.path.join(tempfile.mkdtemp(prefix=f"standard-{model}-", dir=directory), "run"))
-    wall, thread = {True: 0.0, False: 0.0}, {True: 0.0, False: 0.0}
-    for i in range(2 * steps // block):
+    bare, ours = [], []  # (wall, thread) seconds of a step
+    for i in range(2 * (steps // block) + 1):
         is_ours = i % 2 == 1
         if is_ours:
             attached.do()
-        now, now_thread = time.perf_counter(), time.thread_time()
+        wall, thread = time.perf_counter(), time.thread_time()
         for _ in range(block):
             bench.step()
-        wall[is_ours] += time.perf_counter() - now
-        thread[is_ours] += time.thread_time() - now_thread
+        taken = (time.perf_counter() - wall) / block, (time.thread_time() - thread) / block
+        (ours if is_ours else bare).append(taken)
         if is_ours:
             attached.undo()
         settled()
     attached.close()
-    count = steps // block * block
+    rounds = list(zip(ours, bare, bare[1:]))
+    steady = [one for one in rounds if abs(one[1][0] / one[2][0] - 1) < STEADY] or rounds
+    bare_us, bare_thread_us = (statistics.mean((a[k] + b[k]) / 2 for _, a, b in steady) * 1e6 for k in (0, 1))
+    ours_us, ours_thread_us = (statistics.mean(mine[k] for mine, _, _ in steady) * 1e6 for k in (0, 1))
     return {
         "model": model,
         "scenario": "standard",
-        "bare_us": wall[False] / count * 1e6,
-        "tornasole_us": (wall[True] - wall[False]) / count * 1e6,
-        "tornasole_thread_us": (thread[True] - thread[False]) / count * 1e6,
-        "share": wall[True] / wall[False] - 1,
-        "thread_share": thread[True] / thread[False] - 1,
+        "bare_us": bare_us,
+        "tornasole_us": ours_us - bare_us,
+        "tornasole_thread_us": ours_thread_us - bare_thread_us,
+        "share": ours_us / bare_us - 1,
+        "thread_share": ours_thread_us / bare_thread_us - 1,
+        "counted": len(steady) / len(rounds),
     }
 
 

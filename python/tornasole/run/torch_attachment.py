@@ -20,11 +20,10 @@ A hook that the script builds itself is used instead, and gets the losses.
 
 import atexit
 import functools
-import os
 import sys
 import weakref
 from types import FrameType
-from typing import Any, Callable, Dict, Optional, Set, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 import torch
 
@@ -75,8 +74,8 @@ class Attachment:
         self.losses = _engine.LossCalls(self, guard)
         self._calls = ModuleCalls(self.failed, lambda: self.losses.passes)
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
-        self._known_pass = (-1, -1)  # step and optimizer's step at the last of them
-        self._unknown_passes = 0  # in a row, of which no step knows
+        self._known_pass = (-1, -1)  # step and optimizer's step at the last backward pass
+        self._unknown_passes = 0  # backward passes in a row, of which no step knows
         self._places: Dict[Tuple[str, int], int] = {}  # file and line that call backward() on losses of no name -> number
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
