@@ -40,10 +40,7 @@ class KnownLosses {
   bool note(nb::handle value) noexcept {
     try {
       if (!value.type().is(torch_types().tensor) || !is_finite_number(value)) return false;
-      const nb::object node = attribute(value, names().grad_fn);
-      if (node.is_none()) return true;
-      add(node);
-      last_ = weak_reference(value);
+      add(attribute(value, names().grad_fn));
       return true;
     } catch (...) {
       PyErr_Clear();
@@ -54,7 +51,6 @@ class KnownLosses {
     if (node.is_none()) return;
     if (losses_.size() == kMost) losses_.pop_front();
     losses_.push_back(key_of(node));
-    last_.reset();
   }
   bool has(const nb::object& node) const {
     if (node.is_none() || losses_.empty()) return false;
@@ -62,14 +58,10 @@ class KnownLosses {
   }
   bool is_last(nb::handle value) const {
     if (losses_.empty()) return false;
-    if (last_.is_valid() && referent(last_).is(value)) return true;
     const nb::object node = attribute(value, names().grad_fn);
     return !node.is_none() && losses_.back() == key_of(node);
   }
-  void clear() noexcept {
-    losses_.clear();
-    last_.reset();
-  }
+  void clear() noexcept { losses_.clear(); }
 
   // A backward pass from the last loss, after a step as usual: nothing else is to be looked at.
   bool begin_backward(nb::handle value, StepState& state) {
@@ -109,7 +101,6 @@ class KnownLosses {
   }
 
   std::deque<Key> losses_;
-  nb::object last_;  // a weak reference to the value of the last of them, if it is known
 };
 
 // The calls that a thread is in.
