@@ -19,7 +19,7 @@ from tornasole.modes import ModeKeys
 BURST_STEPS = 3
 _GROWTH = 1.25  # of the distance between bursts, while the share would allow more
 _MAX_GAP = 2000
-_STRETCH = 8  # steps that are told of at once, where they are alike
+_STRETCH = 32  # steps that are told of at once, where they are alike
 _MOST_CALLS = 96  # of the model, in a burst
 _WARM_UP = 5  # steps in which caches fill and say nothing about cost
 _ALLOWANCE = 0.015  # seconds that bursts may take besides

@@ -19,10 +19,11 @@ def simulate(plain_seconds, extra_seconds, steps, share=0.03, first_seconds=0.0)
     return taken, len(taken) * extra_seconds / now
 
 
+# Sums of these are exact.
 COSTS = [
-    ("cheap statistics", 0.010, 0.0002),
-    ("statistics as long as the step", 0.010, 0.010),
-    ("statistics ten times the step", 0.010, 0.100),
+    ("cheap statistics", 1 / 128, 1 / 4096),
+    ("statistics as long as the step", 1 / 128, 1 / 128),
+    ("statistics ten times the step", 1 / 128, 10 / 128),
 ]
 
 
