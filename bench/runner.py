@@ -7,6 +7,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -49,6 +50,13 @@ class Runner:
             self.notes.append(f"{' '.join(map(str, command))}: something was dropped, the turn does not count")
             return None
         return answer
+
+    def forget_removed_files(self):
+        """For a minute after a file was removed, and five more until that is on the disk, ext4 looks at it again for
+        each file it makes: a job that makes three small files a step would measure what was removed before it."""
+        print("(a minute for the file system to forget the files that were removed)", flush=True)
+        os.sync()
+        time.sleep(62)
 
     def ours(self, program, *arguments):
         return self.run(self.options.bin / program, *arguments)

@@ -103,6 +103,7 @@ def rules_inside(runner, name):
 
 def torch(runner, name):
     """One process that trains bare, under smdebug and under ours, in turns."""
+    runner.forget_removed_files()
     for row in figures_of(runner, name, "torch_bench.py"):
         torch_row(runner, f"{name} {row['model']}, {row['scenario'].replace('_', ' ')}", row)
 
