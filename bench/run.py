@@ -27,9 +27,9 @@ from runner import ROOT, Runner
 PAGE = """# Benchmarks
 
 What `make bench` printed{part}, in one run on one machine: {cores} cores of {machine}, {system}. Peers are the real
-smdebug 1.0.34 and the bare frameworks; contenders take turns in the same run. `short` marks what missed its target. A
-shared machine scatters: figures of single runs differ by a third, those of what writes megabytes a step by a factor of
-two.
+smdebug 1.0.34 and the bare frameworks; contenders take turns in the same run, {repeats} each. `short` marks what missed
+its target. A shared machine scatters: figures of single runs differ by a third, those of what writes megabytes a step
+by a factor of two.
 
 `make bench` measures again where you are; `.venvs/smdebug/bin/python bench/run.py --only WORD` measures some of it, and
 `--markdown docs/benchmarks.md` writes this page.
@@ -53,11 +53,12 @@ What the figures of a PyTorch training are made of:
 """
 
 
-def as_page(rows, machine, only):
+def as_page(rows, machine, repeats, only):
     part = f" for `{only}`" if only else ""
     cells = ([row["job"], row["ours"], row["peer"], row["ratio"], row["target"], "ok" if row["ok"] else "short"]
              for row in rows)
-    return PAGE.format(**machine, part=part) + "".join(f"| {' | '.join(line)} |\n" for line in cells) + READING
+    table = "".join(f"| {' | '.join(line)} |\n" for line in cells)
+    return PAGE.format(**machine, repeats=repeats, part=part) + table + READING
 
 
 def main():
@@ -79,11 +80,12 @@ def main():
                 job(runner, name)
     for note in runner.notes:
         print(f"note: {note}")
-    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "system": platform.platform()}
+    system = " ".join([platform.system(), platform.release().split("-")[0], *platform.libc_ver()])
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "system": system}
     result = {"machine": machine, "repeats": options.repeats, "rows": runner.rows, "notes": runner.notes}
     options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        options.markdown.write_text(as_page(runner.rows, machine, options.only))
+        options.markdown.write_text(as_page(runner.rows, machine, options.repeats, options.only))
     shutil.rmtree(options.out, ignore_errors=True)
     short = sum(not row["ok"] for row in runner.rows)
     print(f"{len(runner.rows)} jobs, {short} short of their target; {options.out.with_suffix('.json')}")
