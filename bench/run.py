@@ -27,9 +27,9 @@ from runner import ROOT, Runner
 PAGE = """# Benchmarks
 
 What `make bench` printed{part}, in one run on one machine: {cores} cores of {machine}, {system}. Peers are the real
-smdebug 1.0.34 and the bare frameworks; contenders take turns in the same run, {repeats} each. `short` marks what missed
-its target. A shared machine scatters: figures of single runs differ by a third, those of what writes megabytes a step
-by a factor of two.
+smdebug 1.0.34 and the bare frameworks; contenders take turns in the same run: {repeats} each, in trainings dozens.
+`short` marks what missed its target. A shared machine scatters: figures of single runs differ by a third, those of what
+writes megabytes a step by a factor of two.
 
 `make bench` measures again where you are; `.venvs/smdebug/bin/python bench/run.py --only WORD` measures some of it, and
 `--markdown docs/benchmarks.md` writes this page.
@@ -38,18 +38,19 @@ by a factor of two.
 |---|---:|---:|---:|---:|---|
 """
 READING = """
-What the figures of a PyTorch training are made of:
+What the figures of a PyTorch training are made of, as far as it was looked into, on a shared machine of two cores:
 
 - Times are what a step takes more than a bare one in the same round. A second bare contender, which should show
-  nothing, shows up to 50 us on a shared machine, most with the models that fill its caches.
+  nothing, shows up to 50 us, most with the models that fill the caches.
 - **losses**: our own code takes 20 to 30 us of a step, nearly all of it waiting for memory, since what the training
   computes with has pushed ours out of the caches since the step before. The rest is PyTorch's longer way of calling a
   module that has callbacks, and the writer: three small files a step take it 120 to 250 us, and where it runs on the
   other half of the training's own core, the training loses a tenth of that.
 - **save all, processor**: four fifths of the writer's time are the kernel's, copying into the page cache. smdebug pays
   for the same copy.
-- **standard**: losses at each step take 80 to 120 us however small the model is. The budget of 3 % leaves nothing for
-  statistics where a step takes less than four milliseconds; there they have 0.3 % and the whole may be above 3 %.
+- **standard**: losses at each step take 80 to 130 us however small the model is, and are taken for 120. The budget of
+  3 % leaves nothing for statistics where a step takes less than four milliseconds; there they have 0.3 % and the whole
+  may be above 3 %.
 """
 
 

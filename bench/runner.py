@@ -88,6 +88,12 @@ class Runner:
         return json.loads(done.stdout)
 
 
+def times_less(ours, peer):
+    """How many times less than the peer's extra time ours is. Ours may be nothing, or less where the machine was busy
+    with something else: below a thousandth of the peer's nothing is told apart."""
+    return peer / max(ours, peer / 1000)
+
+
 def shown_time(seconds):
     if seconds is None:
         return "failed"

@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import tempfile
 
-from runner import HERE, ROOT, shown_time
+from runner import HERE, ROOT, shown_time, times_less
 
 # VanishingGradient over 1,000 steps x 24 gradients: what, the command before the directory, times faster than the same
 # rule in smdebug's loop. Each is a program that prints {"seconds", "met"}: the steps at which the condition is met.
@@ -151,7 +151,7 @@ def framework_row(runner, name, row, limits):
     runner.add(job, f"{ours:+.3g} us", f"{row['bare_us']:.4g} us", f"{100 * share:+.2f} %", target, is_ok)
     if peer is not None:
         times = limits.get((row["scenario"], "smdebug"))
-        ratio = peer / max(ours, 1.0)  # below a microsecond nothing is told apart
+        ratio = times_less(ours, peer)
         runner.add(f"{job}, beside smdebug", f"{ours:+.3g} us", f"{peer:+.3g} us", f"{ratio:.1f} x",
                    f"{times} x" if times else "-", times is None or ratio >= times)
 
@@ -202,7 +202,7 @@ def tensorboard(runner, name):
         return
     extra = {kind: statistics.median(found) for kind, found in answers.items()}
     for peer, target in (("smdebug", 10), ("summary_writer", 5)):
-        ratio = extra[peer] / max(extra["tornasole"], extra[peer] / 100)  # less is not told apart from nothing
+        ratio = times_less(extra["tornasole"], extra[peer])
         runner.add(f"{name} a step, beside {peer.replace('_', ' ')}", f"{extra['tornasole']:.3g} us",
                    f"{extra[peer]:.3g} us", f"{ratio:.1f} x", f"{target} x", ratio >= target)
 

@@ -19,7 +19,7 @@ def simulate(plain_seconds, extra_seconds, steps, share=0.03, first_seconds=0.0)
     return taken, len(taken) * extra_seconds / now
 
 
-# Sums of these are exact.
+# Sums of these are exact: no step is chosen by rounding.
 COSTS = [
     ("cheap statistics", 1 / 128, 1 / 4096),
     ("statistics as long as the step", 1 / 128, 1 / 128),
