@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "store/conformance.h"
+#include "store/local/file_handle.h"
 
 namespace tornasole::store {
 namespace {
@@ -181,6 +182,30 @@ TEST_F(LocalStoreTest, StaleDebrisOfClaimsAndClocksIsNotInTheWay) {
   EXPECT_TRUE(store->create_exclusive("claim.smd", "mine").ok());
   EXPECT_TRUE(store->now_s().ok());
   EXPECT_EQ(*store->read_all("claim.smd.tmp", 10), "debris");
+}
+
+// Room is taken ahead where the file system is one that it pays on.
+TEST_F(LocalStoreTest, ALargeFileTakesNoMoreRoomThanItNeeds) {
+  for (const bool is_reserved : {true, false}) {
+    const auto store = open(path("root"), {.calls = {.fallocate = is_reserved}});
+    const std::string name = is_reserved ? "ahead" : "plain";
+    Bytes whole;
+    auto file = store->create(name);
+    ASSERT_TRUE(file.ok());
+    for (const std::size_t piece : {700UL, 300'000UL, 5'000'000UL, 100UL, 2'200'000UL}) {
+      const Bytes bytes(piece, static_cast<char>('a' + whole.size() % 26));
+      ASSERT_TRUE((*file)->append(bytes).ok());
+      whole += bytes;
+      EXPECT_EQ(fs::file_size(path("root/" + name + ".tmp")), whole.size()) << "what is taken ahead is not shown";
+    }
+    ASSERT_TRUE((*file)->publish(/*replace=*/false).ok());
+    EXPECT_EQ(*store->read_all(name, whole.size()), whole);
+    const FileHandle written(::open(path("root/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(fsync(written.get()), 0);  // until then some file systems have not chosen its blocks
+    struct stat found{};
+    ASSERT_EQ(fstat(written.get(), &found), 0);
+    EXPECT_LT(static_cast<std::size_t>(found.st_blocks) * 512, whole.size() + 64 * 1024);
+  }
 }
 
 // A file-size limit stands for a full disk: the write that crosses it is short, the next one fails.

@@ -17,6 +17,7 @@ struct SystemCalls {
   bool openat2 = true;
   bool renameat2 = true;
   bool hard_links = true;
+  bool fallocate = true;
 };
 
 struct Opened {

@@ -14,7 +14,7 @@
 namespace tornasole::store {
 
 LocalPendingFile::LocalPendingFile(Names names, const SystemCalls& calls) noexcept
-    : names_(std::move(names)), calls_(calls), owner_(getpid()) {}
+    : names_(std::move(names)), calls_(calls), owner_(getpid()), reserve_(calls.fallocate) {}
 
 void LocalPendingFile::adopt(FileHandle directory, FileHandle file) noexcept {
   directory_ = std::move(directory);
@@ -42,6 +42,9 @@ Status LocalPendingFile::mark_damaged(const char* call, int error) {
 
 Status LocalPendingFile::append(std::span<const ByteView> pieces) {
   TORNASOLE_CHECK(check_open("append to"));
+  std::uint64_t bytes = 0;
+  for (const ByteView piece : pieces) bytes += piece.size();
+  reserve_.cover(file_.get(), size_bytes_, bytes);
   const int error = write_pieces(file_.get(), pieces, &size_bytes_);
   if (error != 0) return mark_damaged("append to", error);
   return {};
@@ -60,7 +63,10 @@ Status LocalPendingFile::publish(bool replace) {
   TORNASOLE_CHECK(check_usable("publish"));
   // The errors of close count, but what was written must not go with the descriptor before it has its name.
   FileHandle kept;
-  if (file_.is_open()) kept = FileHandle(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  if (file_.is_open()) {
+    reserve_.trim(file_.get(), size_bytes_);
+    kept = FileHandle(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  }
   const int close_error = file_.close();
   if (close_error != 0) return mark_damaged("close", close_error);
 

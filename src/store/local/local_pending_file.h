@@ -3,7 +3,8 @@
 // LocalPendingFile: a file being written in a local directory.
 //
 //   1. adopt: the store created <name>.tmp exclusively and hands over its descriptor and that of its directory.
-//   2. append: writev in bounded pieces. The first failure marks the content as unknown.
+//   2. append: writev in bounded pieces, room for large ones taken before. The first failure marks the content as
+//      unknown.
 //   3. publish: close, whose errors count, then rename within the directory. If the temporary file is gone the content
 //      can still be read back.
 //   4. abandon, or destruction before 3 succeeded: the temporary name is unlinked.
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "store/local/beneath.h"
+#include "store/local/block_reserve.h"
 #include "store/store.h"
 
 namespace tornasole::store {
@@ -48,6 +50,7 @@ class LocalPendingFile final : public PendingFile {
   const pid_t owner_;
   FileHandle directory_;  // open until published or abandoned
   FileHandle file_;       // open until publish
+  BlockReserve reserve_;
   std::uint64_t size_bytes_ = 0;
   bool is_damaged_ = false;
 };
