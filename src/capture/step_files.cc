@@ -16,6 +16,9 @@ namespace {
 // Records up to this size are copied together, larger ones go to the store from where they are.
 constexpr std::size_t kGatherBytes = std::size_t{64} << 10;
 constexpr std::size_t kFlushBytes = std::size_t{512} << 10;
+// Of a large record, so much is summed up and written before the next: what was read for the one is in the caches for
+// the other. With what stands before it, it is one write of a local store.
+constexpr std::size_t kPieceBytes = std::size_t{252} << 10;
 
 std::string_view view(const std::array<char, 4>& bytes) { return {bytes.data(), bytes.size()}; }
 std::string_view view(const std::array<char, format::kRecordHeaderBytes>& bytes) {
@@ -49,18 +52,29 @@ Status StepFiles::append_record(const std::string& name, const format::EncodedEv
   TORNASOLE_CHECK(open_event_file());
   const auto header = format::encode_record_header(event.payload_bytes());
   const auto trailer = format::encode_trailer(format::kConstantTrailer);
-  const std::uint32_t crc = crc32c(event.after, crc32c(content, crc32c(event.before)));
   const std::uint64_t length = event.payload_bytes() + format::kRecordFrameBytes;
-  const std::array<ByteView, 5> pieces = {view(header), event.before, content, event.after, view(trailer)};
+  std::uint32_t crc = crc32c(event.before);
   if (length <= kGatherBytes) {
-    for (const ByteView piece : pieces) gathered_ += piece;
-    add_entry(name, length, mask_crc(crc));
-    return gathered_.size() >= kFlushBytes ? flush() : Status();
+    for (const ByteView piece : {view(header), ByteView(event.before), content, ByteView(event.after), view(trailer)}) {
+      gathered_ += piece;
+    }
+    crc = crc32c(content, crc);
+  } else {
+    TORNASOLE_CHECK(flush());
+    std::vector<ByteView> pieces = {view(header), event.before};
+    for (ByteView rest = content; !rest.empty(); rest.remove_prefix(pieces.back().size())) {
+      if (rest.size() < content.size()) {
+        TORNASOLE_CHECK(event_file_->append(pieces));
+        pieces.clear();
+      }
+      pieces.push_back(rest.substr(0, kPieceBytes));
+      crc = crc32c(pieces.back(), crc);
+    }
+    pieces.insert(pieces.end(), {event.after, view(trailer)});
+    TORNASOLE_CHECK(event_file_->append(pieces));
   }
-  TORNASOLE_CHECK(flush());
-  TORNASOLE_CHECK(event_file_->append(pieces));
-  add_entry(name, length, mask_crc(crc));
-  return {};
+  add_entry(name, length, mask_crc(crc32c(event.after, crc)));
+  return gathered_.size() >= kFlushBytes ? flush() : Status();
 }
 
 Status StepFiles::add_value(const ValueJob& value) {

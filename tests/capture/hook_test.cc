@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "capture/open_hook.h"
@@ -455,6 +456,24 @@ TEST_F(HookTest, NamesThatAreKeptMeanWhatTextsMean) {
   }
   const std::vector<std::string> order = {"weight", "relu_output_0", "relu_output_1", "relu_output_2", "relu_input_0"};
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read_steps(store_).at(i).order, order) << "step " << i;
+}
+
+TEST_F(HookTest, LargeValuesAreOneRecordEachWhateverTheirLength) {
+  Hook hook = open({.save_config = {.save_interval = 1}, .save_all = true});
+  std::map<std::string, std::vector<std::uint8_t>> saved;
+  {
+    auto step = hook.begin_step(Mode::kTrain);
+    constexpr std::size_t kPiece = std::size_t{252} << 10;
+    for (const std::size_t bytes : {kPiece / 4, kPiece - 1, kPiece, kPiece + 1, 2 * kPiece, 3 * kPiece + 100}) {
+      std::vector<std::uint8_t> value(bytes);
+      for (std::size_t i = 0; i < bytes; ++i) value[i] = static_cast<std::uint8_t>(i * 31 + i / kPiece);
+      step.save("of " + std::to_string(bytes), value);
+      saved["of " + std::to_string(bytes)] = std::move(value);
+    }
+  }
+  ASSERT_TRUE(hook.close().ok());
+  const WrittenStep written = read_steps(store_).at(0);  // which compares the checksums
+  for (const auto& [name, value] : saved) EXPECT_EQ(values_of<std::uint8_t>(written.values.at(name)), value) << name;
 }
 
 TEST_F(HookTest, AValueLargerThanTheQueueIsStreamed) {
