@@ -13,8 +13,9 @@ from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
 from tornasole.run.cost_budget import CostBudget, training_schedule
 
-# The share of the training's time that the preset takes in all, and the seconds it takes at each step.
-BUDGET_SHARE = 0.03
+# The share of the training's time that the preset aims at in all, and the seconds it takes at each step. Promised are
+# 3 %: the rest is for what it cannot see of its cost, such as the writer's work beside the training.
+BUDGET_SHARE = 0.025
 _EACH_STEP_SECONDS = 120e-6
 _STATISTICS = {"reductions": ["min", "max", "mean", "std"], "abs_reductions": ["mean"], "norms": ["l2"]}
 # What the preset ``standard`` keeps statistics of, at the steps the budget allows.
