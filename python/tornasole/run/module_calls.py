@@ -4,6 +4,7 @@ import sys
 from typing import Callable, Container, List, Optional, Tuple
 
 import torch
+from torch.nn.utils.parametrize import ParametrizationList
 
 from tornasole.pytorch.calling_frames import owner_of
 from tornasole.run import keras_attachment
@@ -66,12 +67,13 @@ class ModuleCalls:
 
 
 def _is_no_model(arguments: tuple) -> bool:
-    """Whether what is called with these is a loss, or a layer of Keras on PyTorch that is not a model, or is called by
-    ``fit`` and the like, which have a hook of their own, or without values, to learn what shapes it gives."""
+    """Whether what is called with these is a loss, or what computes a weight of a layer and is called once the layer gets
+    it, or a layer of Keras on PyTorch that is not a model, or is called by ``fit`` and the like, which have a hook of
+    their own, or without values, to learn what shapes it gives."""
     module = arguments[0]
     layer = getattr(sys.modules.get("keras"), "Layer", ())
     if not isinstance(module, layer):
-        return isinstance(module, torch.nn.modules.loss._Loss)
+        return isinstance(module, (torch.nn.modules.loss._Loss, ParametrizationList))
     has_values = any(isinstance(value, torch.Tensor) and not value.is_meta for value in arguments[1:])
     return keras_attachment.is_training() or not isinstance(module, sys.modules["keras"].Model) or not has_values
 

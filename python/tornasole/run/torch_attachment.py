@@ -79,6 +79,7 @@ class Attachment:
         self._places: Dict[Tuple[str, int], int] = {}  # file and line that call backward() on losses of no name -> number
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
+        self._given_after = -1  # backward passes, when this training was given its last optimizer
         self._along = ModelsAlong(
             self._calls, lambda: self._trained, lambda: self.losses.passes, self._begin_another, self.failed
         )
@@ -115,12 +116,20 @@ class Attachment:
         hook = self.hook
         if hook is None or self.losses.is_off or not hook._is_automatic:
             return
-        if not hook._optimizers.steps:
+        if not hook._optimizers.steps or self._is_of_last_pass(given):
+            self._given_after = self.losses.passes
             self._along.search()
             return
         if not any(id(known) in given for capture in hook._live_captures() for _, known in capture.parameters()):
             self._next |= given
             self._calls.search(self._look_for_next_model)
+
+    def _is_of_last_pass(self, given: Set[int]) -> bool:
+        """Whether parameters have gradients of the backward pass after which the optimizer before was made: programs may
+        make an optimizer for each parameter once it has a gradient."""
+        if self._given_after != self.losses.passes:
+            return False
+        return any(getattr(self._trained[key](), "grad", None) is not None for key in given)
 
     def _may_be_trained(self, root: torch.nn.Module) -> bool:
         """Not a target network or a teacher: those are called without gradients, and no optimizer has a part of them."""

@@ -238,3 +238,24 @@ print(sum(p.double().sum().item() for model in models for p in model.parameters(
     captured(text, run_program)
     assert len(TrialDump(tmp_path / "out").steps["TRAIN"]) == 240
     assert not (tmp_path / "out-2").exists()
+
+
+def test_an_optimizer_for_each_parameter_that_is_made_once_there_is_a_gradient(run_program, tmp_path):
+    text = HEAD + """
+encoder, decoder = nn.Linear(4, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4))
+optimizers = {}
+for step in range(20):
+    x = torch.randn(16, 4)
+    (decoder(encoder(x)) - x).square().mean().backward()
+    for parameter in [*encoder.parameters(), *decoder.parameters()]:
+        if parameter not in optimizers:
+            optimizers[parameter] = torch.optim.Adam([parameter], lr=1e-2)
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+print(sum(p.double().sum().item() for p in optimizers))
+"""
+    captured(text, run_program)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["out"]
+    trial = TrialDump(tmp_path / "out")
+    assert len(trial.steps["TRAIN"]) == 20
+    assert {"gradient/Linear_weight", "gradient/Sequential_0.weight"} <= set(trial.names)

@@ -171,6 +171,15 @@ def test_a_hook_of_the_script_is_used(run_program, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_model_with_a_weight_that_is_computed_while_it_is_built(run_program, tmp_path):
+    text = NET.replace("nn.Linear(6, 8)", "nn.utils.parametrizations.spectral_norm(nn.Linear(6, 8))")
+    ran = run_program(text + LOOP.format(loss="F.cross_entropy(net(inputs), labels)"), under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert len(trial.steps["TRAIN"]) == 6
+    assert {"Net_fc1.parametrizations.weight.original", "gradient/Net_fc2.weight", "Net_output_0"} <= set(trial.names)
+
+
 def test_a_model_that_tries_its_parts_while_it_is_built(run_program, tmp_path):
     text = NET.replace("def forward", "    self.size = self.fc1(torch.zeros(1, 6)).shape[1]\n    def forward", 1)
     ran = run_program(text + LOOP.format(loss="F.cross_entropy(net(inputs), labels)"), under=["--out", "out"])
