@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,15 +63,22 @@ std::optional<DType> format_dtype(const char* format, std::size_t size) {
 
 std::optional<DType> dlpack_dtype(const nb::dlpack::dtype& type) {
   if (type.lanes != 1) return std::nullopt;
+  // An element of another width than ours would have us read past the end: complex numbers of two halves are such.
+  const auto of_bits = [&](std::initializer_list<std::pair<int, DType>> known) -> std::optional<DType> {
+    for (const auto& [bits, dtype] : known) {
+      if (bits == type.bits) return dtype;
+    }
+    return std::nullopt;
+  };
   switch (type.code) {
-    case 0: return integer_dtype(true, type.bits / 8U);
-    case 1: return integer_dtype(false, type.bits / 8U);
-    case 2: return type.bits == 16 ? DType::kFloat16 : type.bits == 32 ? DType::kFloat32 : DType::kFloat64;
-    case 4: return DType::kBfloat16;
-    case 5: return type.bits == 64 ? DType::kComplex64 : DType::kComplex128;
-    case 6: return DType::kBool;
-    case 10: return DType::kFloat8E4m3fn;
-    case 12: return DType::kFloat8E5m2;
+    case 0: return type.bits % 8 == 0 ? integer_dtype(true, type.bits / 8U) : std::nullopt;
+    case 1: return type.bits % 8 == 0 ? integer_dtype(false, type.bits / 8U) : std::nullopt;
+    case 2: return of_bits({{16, DType::kFloat16}, {32, DType::kFloat32}, {64, DType::kFloat64}});
+    case 4: return of_bits({{16, DType::kBfloat16}});
+    case 5: return of_bits({{64, DType::kComplex64}, {128, DType::kComplex128}});
+    case 6: return of_bits({{8, DType::kBool}});
+    case 10: return of_bits({{8, DType::kFloat8E4m3fn}});
+    case 12: return of_bits({{8, DType::kFloat8E5m2}});
     default: return std::nullopt;
   }
 }
@@ -214,7 +222,12 @@ std::optional<TensorView> exchanged_view(const Torch& torch, nb::handle array) {
 }  // namespace
 
 BorrowedArray::BorrowedArray(nb::handle array) {
-  if (take_torch(array) || take_buffer(array) || take_ml_dtype(array) || take_dlpack(array)) return;
+  try {
+    if (take_torch(array) || take_buffer(array) || take_ml_dtype(array) || take_dlpack(array)) return;
+  } catch (const nb::python_error& error) {
+    // A nested tensor has no shape, another object fails where it is asked: no array either way.
+    if (!error.matches(PyExc_Exception)) throw;
+  }
   refuse(array);
 }
 
@@ -273,7 +286,10 @@ bool BorrowedArray::take_buffer(nb::handle array) {
   }
   const std::optional<DType> dtype = format_dtype(buffer_.format, static_cast<std::size_t>(buffer_.itemsize));
   const auto rank = static_cast<std::size_t>(buffer_.ndim);
-  if (!dtype || rank > 64) return false;
+  if (!dtype || rank > 64) {
+    PyBuffer_Release(&buffer_);  // else who owns it could not change its size for ever after
+    return false;
+  }
   std::array<std::int64_t, 64> shape{};
   std::array<std::int64_t, 64> strides{};
   for (std::size_t i = 0; i < rank; ++i) {

@@ -16,10 +16,15 @@ namespace nb = nanobind;
 // Counts and positions are whole numbers.
 bool is_count(Stat stat) noexcept { return stat == Stat::kCount || (stat >= Stat::kZeros && stat <= Stat::kAtMax); }
 
-StatSet parse_names(const std::optional<std::vector<std::string>>& names) {
-  if (!names) return StatSet::all();
+StatSet parse_names(nb::handle names) {
+  if (names.is_none()) return StatSet::all();
+  std::vector<std::string> given;
+  if (nb::isinstance<nb::str>(names) || !nb::try_cast(names, given)) {
+    const auto text = nb::cast<std::string>(nb::repr(names));
+    raise({ErrorCode::kInvalid, "names: " + text + " is not allowed; allowed: a list of names", ErrorKind::kType});
+  }
   StatSet wanted;
-  for (const std::string& name : *names) {
+  for (const std::string& name : given) {
     const std::optional<Stat> stat = parse_stat(name);
     if (!stat) {
       std::string known;
@@ -33,7 +38,7 @@ StatSet parse_names(const std::optional<std::vector<std::string>>& names) {
   return wanted;
 }
 
-nb::dict stats_of(nb::handle array, const std::optional<std::vector<std::string>>& names) {
+nb::dict stats_of(nb::handle array, nb::handle names) {
   const StatSet wanted = parse_names(names);
   const BorrowedArray borrowed(array);
   std::optional<Result<Stats>> computed;
@@ -60,8 +65,10 @@ nb::dict stats_of(nb::handle array, const std::optional<std::vector<std::string>
 }  // namespace
 
 void bind_stats(nb::module_& module) {
-  module.def("stats", &stats_of, nb::arg("array"), nb::arg("names") = nb::none(),
-             "Statistics of an array in one read, as a dict; `names` chooses, None is all of them.");
+  module.def(
+      "stats", &stats_of, nb::arg("array").none(), nb::arg("names") = nb::none(),
+      nb::sig("def stats(array: object, names: collections.abc.Sequence[str] | None = None) -> dict[str, float]"),
+      "Statistics of an array in one read, as a dict; `names` chooses, None is all of them.");
 }
 
 }  // namespace tornasole::python

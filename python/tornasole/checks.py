@@ -10,7 +10,7 @@ from tornasole import _engine
 
 def check(
     trial: Any, rules: Iterable[str] | None = None, *, first_step: int | None = None, end_step: int | None = None
-):
+) -> _engine.CheckReport:
     """Asks every question that a run can answer, and says what is wrong with it, causes before symptoms::
 
         report = tornasole.check("runs/mnist")

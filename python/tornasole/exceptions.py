@@ -6,6 +6,11 @@ Those of trials and rules carry what they are about as attributes (``tname``, ``
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tornasole.modes import ModeKeys
+
 
 class SMDebugError(Exception):
     """The base of all of them."""
@@ -38,11 +43,11 @@ class SMDebugNotImplementedError(SMDebugError, NotImplementedError):
     """A call that this kind of object does not have."""
 
 
-def _mode_name(mode) -> str:
+def _mode_name(mode: object) -> str:
     return getattr(mode, "name", str(mode))
 
 
-def _global_mode():
+def _global_mode() -> ModeKeys:
     from tornasole.modes import ModeKeys
 
     return ModeKeys.GLOBAL
@@ -63,13 +68,13 @@ class _Described(SMDebugError):
 class InvalidCollectionConfiguration(_Described):
     """A collection that can never match anything: it has neither a pattern nor a tensor's name."""
 
-    def __init__(self, c_name: str, message: str | None = None):
+    def __init__(self, c_name: str, message: str | None = None) -> None:
         super().__init__(c_name, message)
         self.c_name = c_name
         self._message = message
 
     @property
-    def collection(self):
+    def collection(self) -> str:
         """The name of the collection."""
         return self.c_name
 
@@ -83,7 +88,7 @@ class InvalidCollectionConfiguration(_Described):
 class MissingCollectionFiles(_Described):
     """The run is over, or was silent for too long, and not every worker has written its collections file."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
     def _describe(self) -> str:
@@ -93,7 +98,7 @@ class MissingCollectionFiles(_Described):
 class IndexReaderException(_Described):
     """An index file is damaged, or its name has no step and worker."""
 
-    def __init__(self, message):
+    def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
 
@@ -104,12 +109,12 @@ class IndexReaderException(_Described):
 class TensorUnavailable(_Described):
     """No tensor of this name has been seen. In a run that goes on it may still come."""
 
-    def __init__(self, tname):
+    def __init__(self, tname: str) -> None:
         super().__init__(tname)
         self.tname = tname
 
     @property
-    def tensor(self):
+    def tensor(self) -> str:
         """The name that was asked for."""
         return self.tname
 
@@ -124,17 +129,19 @@ class TensorUnavailableForStep(_Described):
     raised it did not say.
     """
 
-    def __init__(self, tname, step, mode=None, has_reductions=False):
+    def __init__(
+        self, tname: str, step: int, mode: ModeKeys | None = None, has_reductions: bool = False
+    ) -> None:
         super().__init__(tname, step, mode, has_reductions)
         self.tname = tname
         self.step = step
         self.mode = _global_mode() if mode is None else mode
         self.has_reductions = has_reductions
-        self.reason = None
-        self.worker = None
+        self.reason: str | None = None
+        self.worker: str | None = None
 
     @property
-    def tensor(self):
+    def tensor(self) -> str:
         """The name of the tensor."""
         return self.tname
 
@@ -146,14 +153,14 @@ class TensorUnavailableForStep(_Described):
 class ShapeUnavailableForStep(_Described):
     """Neither the shape of the tensor was saved at this step nor its value."""
 
-    def __init__(self, tname, step, mode=None):
+    def __init__(self, tname: str, step: int, mode: ModeKeys | None = None) -> None:
         super().__init__(tname, step, mode)
         self.tname = tname
         self.step = step
         self.mode = _global_mode() if mode is None else mode
 
     @property
-    def tensor(self):
+    def tensor(self) -> str:
         """The name of the tensor."""
         return self.tname
 
@@ -164,7 +171,7 @@ class ShapeUnavailableForStep(_Described):
 class StepUnavailable(_Described):
     """The run has passed this step without saving it."""
 
-    def __init__(self, step, mode):
+    def __init__(self, step: int, mode: ModeKeys) -> None:
         super().__init__(step, mode)
         self.step = step
         self.mode = mode
@@ -176,7 +183,7 @@ class StepUnavailable(_Described):
 class StepNotYetAvailable(_Described):
     """The run goes on, and this step has not been seen. It may come, or be passed over."""
 
-    def __init__(self, step, mode):
+    def __init__(self, step: int, mode: ModeKeys) -> None:
         super().__init__(step, mode)
         self.step = step
         self.mode = mode
@@ -188,7 +195,7 @@ class StepNotYetAvailable(_Described):
 class NoMoreData(_Described):
     """The run is over, and this step lies after its last one."""
 
-    def __init__(self, step, mode, last_step):
+    def __init__(self, step: int, mode: ModeKeys, last_step: int) -> None:
         super().__init__(step, mode, last_step)
         self.step = step
         self.mode = mode
@@ -209,7 +216,7 @@ class NoMoreData(_Described):
 class NoMoreProfilerData(_Described):
     """The run is over, and nothing was measured at or after this time."""
 
-    def __init__(self, timestamp):
+    def __init__(self, timestamp: int) -> None:
         super().__init__(timestamp)
         self.timestamp = timestamp
 
@@ -225,7 +232,7 @@ class NoMoreProfilerData(_Described):
 class InvalidWorker(_Described):
     """This worker did not save this tensor at this step."""
 
-    def __init__(self, worker):
+    def __init__(self, worker: str) -> None:
         super().__init__(worker)
         self.worker = worker
 
@@ -236,7 +243,7 @@ class InvalidWorker(_Described):
 class RuleEvaluationConditionMet(_Described):
     """A rule has found what it looks for. ``end_of_rule``: it need not be asked about further steps."""
 
-    def __init__(self, rule_name, step, end_of_rule=False):
+    def __init__(self, rule_name: str, step: int, end_of_rule: bool = False) -> None:
         super().__init__(rule_name, step, end_of_rule)
         self.rule_name = rule_name
         self.step = step
@@ -249,7 +256,7 @@ class RuleEvaluationConditionMet(_Described):
 class InsufficientInformationForRuleInvocation(_Described):
     """A rule lacks a parameter, or data, that it must have."""
 
-    def __init__(self, rule_name, message):
+    def __init__(self, rule_name: str, message: str) -> None:
         super().__init__(rule_name, message)
         self.rule_name = rule_name
         self.message = message
@@ -304,7 +311,7 @@ def _described(kind: str, message: str, details: dict) -> _Described | None:
     return None
 
 
-def from_engine(kind, message, details):
+def from_engine(kind: str, message: str, details: dict) -> Exception:
     """The exception for an error of the engine, with its message; called by the engine's bindings."""
     if details.get("reason") == "occupied":
         return RunDirectoryOccupied(message)

@@ -82,6 +82,14 @@ TEST_F(LocalStoreTest, TheRootMayBeALinkToADirectory) {
   EXPECT_TRUE(fs::exists(path("real/d/f")));
 }
 
+TEST_F(LocalStoreTest, ALinkToNothingAboveTheRootEndsTheAttempt) {
+  const auto store = open(path("above/root"));
+  fs::create_symlink(path("nothing"), path("above"));
+  const auto created = store->create("f");
+  EXPECT_EQ(code_of(created), ErrorCode::kIo);
+  EXPECT_THAT(created.error().message, HasSubstr("above/root"));
+}
+
 TEST_F(LocalStoreTest, ARemovedRootIsReportedByEveryCallAndMadeAgainOnRequest) {
   for (const bool has_openat2 : {true, false}) {
     const auto store = open(path("root"), {.calls = {.openat2 = has_openat2}});

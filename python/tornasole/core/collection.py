@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.json_text import JsonText
+from tornasole.core.query_arguments import is_spellable
 from tornasole.core.reduction_config import ReductionConfig
 from tornasole.core.save_config import SaveConfig
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from tornasole.core.hook import BaseHook
 
 ALLOWED_PARAMS = ["name", "include_regex", "reduction_config", "save_config", "tensor_names", "save_histogram"]
@@ -69,6 +72,8 @@ NON_HISTOGRAM_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
 def _flat_texts(what: str, given: object) -> list[str]:
     """The texts of a text or of nested lists of texts."""
     if isinstance(given, str):
+        if not is_spellable(given):
+            raise SMDebugValueError(f"{what}: {given!r} is not allowed; allowed: a text that UTF-8 can spell")
         return [given]
     if isinstance(given, (list, tuple, set)):
         return [text for item in given for text in _flat_texts(what, item)]
@@ -305,7 +310,7 @@ class Collection(JsonText):
         return fields
 
     @classmethod
-    def from_dict(cls, params: dict[str, Any]):
+    def from_dict(cls, params: dict[str, Any]) -> Self:
         """From the fields by name; keys that are not known are left alone."""
         if not isinstance(params, dict):
             raise SMDebugValueError(f"{params!r} is not allowed; allowed: a dict")
@@ -325,7 +330,7 @@ class Collection(JsonText):
         return self.to_json()
 
     @classmethod
-    def load(cls, s: str):
+    def load(cls, s: str) -> Self:
         """The older spelling of :meth:`from_json`."""
         return cls.from_json(s)
 

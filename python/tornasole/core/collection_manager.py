@@ -10,9 +10,17 @@ from tornasole import _engine
 from tornasole.core.access_layer.whole_files import read_whole, write_whole
 from tornasole.core.collection import Collection
 from tornasole.core.edits import edits
+from tornasole.core.query_arguments import is_spellable
 from tornasole.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 
 ALLOWED_PARAMS = ["collections", "_meta"]
+
+
+def _own_name(name: str) -> str:
+    """What a collection is called that may be asked for by an older name."""
+    if not isinstance(name, str) or not is_spellable(name):
+        raise SMDebugTypeError(f"the name of a collection: {name!r} is not allowed; allowed: a text")
+    return _engine.collection_name(name)
 
 
 class CollectionManager:
@@ -45,7 +53,7 @@ class CollectionManager:
 
     def create_collection(self, name: str, cls: type[Collection] | None = None) -> None:
         """Creates an empty collection, unless there is one of that name."""
-        name = _engine.collection_name(name)
+        name = _own_name(name)
         if name not in self.collections:
             self.add((cls or self.collection_class)._from_plain(_engine.new_collection(self.framework, name)))
 
@@ -66,7 +74,7 @@ class CollectionManager:
 
     def get(self, name: str, create: bool = True) -> Collection:
         """The collection of that name, created empty if there is none; without ``create`` that is an error."""
-        own_name = _engine.collection_name(name)
+        own_name = _own_name(name)
         if own_name not in self.collections:
             if not create:
                 raise SMDebugError(f"there is no collection {name!r}; there are: {', '.join(self.collections)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tornasole import _engine
 from tornasole.core import singleton_utils
@@ -20,6 +20,9 @@ from tornasole.core.save_config import SaveConfig
 from tornasole.core.truth_values import switch_of
 from tornasole.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ALLOWED_MODE_NAMES, ModeKeys
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MODES = {mode.value: mode for mode in ModeKeys}
 _RULE_OPTIONS = ("rules", "on_rule", "rule_poll", "rule_detail_steps", "rule_profile")
@@ -194,7 +197,7 @@ class BaseHook:
             collection.save_histogram = False
 
     @classmethod
-    def create_from_json_file(cls, json_file_path=None):
+    def create_from_json_file(cls, json_file_path: str | os.PathLike[str] | None = None) -> Self:
         """A hook from a configuration file.
 
         ``json_file_path``, else what ``TORNASOLE_CONFIG_FILE_PATH`` or ``SMDEBUG_CONFIG_FILE_PATH`` names, else
@@ -203,7 +206,7 @@ class BaseHook:
         return cls(_config_file=_as_text(json_file_path) or "")
 
     @classmethod
-    def hook_from_config(cls, json_file_path=None):
+    def hook_from_config(cls, json_file_path: str | os.PathLike[str] | None = None) -> Self:
         """The older name of :meth:`create_from_json_file`."""
         return cls.create_from_json_file(json_file_path)
 

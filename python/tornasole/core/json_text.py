@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class JsonText:
@@ -14,6 +17,6 @@ class JsonText:
         return json.dumps(self.to_json_dict())  # type: ignore[attr-defined]
 
     @classmethod
-    def from_json(cls, json_str: str) -> Any:
+    def from_json(cls, json_str: str) -> Self:
         """From the text of :meth:`to_json`."""
         return cls.from_dict(json.loads(json_str))  # type: ignore[attr-defined]

@@ -26,6 +26,21 @@ def step_number(step) -> int:
     raise SMDebugTypeError(f"{step!r} is no step; a whole number is")
 
 
+def tensor_name(name) -> str:
+    """The name of a tensor; a type error for anything that can be none."""
+    if isinstance(name, str) and is_spellable(name):
+        return name
+    raise SMDebugTypeError(f"{name!r} is no name of a tensor; a text is")
+
+
+def is_spellable(text: str) -> bool:
+    """Whether UTF-8 can spell a text: half a surrogate pair has no bytes."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def flat_patterns(regex) -> list[str]:
     """One pattern, or lists of them nested at will, as one list."""
     if isinstance(regex, str):

@@ -69,16 +69,21 @@ class ReductionConfig(JsonText):
         }
 
     @classmethod
-    def from_dict(cls, params: dict[str, Any] | None):
+    def from_dict(cls, params: dict[str, Any] | None) -> Any:
         """From ``reductions`` (a comma list or a list, any spelling), ``save_raw_tensor``, ``save_shape``."""
         if params is None:
             return None
         if not isinstance(params, dict):
             raise SMDebugValueError(f"{params!r} is not allowed; allowed: a dict")
         reductions = params.get("reductions") or ""
-        text = reductions if isinstance(reductions, str) else ",".join(reductions)
+        if not isinstance(reductions, str):
+            if not isinstance(reductions, (list, tuple)) or not all(isinstance(name, str) for name in reductions):
+                raise SMDebugTypeError(
+                    f"reductions: {reductions!r} is not allowed; allowed: a comma list, or a list of names"
+                )
+            reductions = ",".join(reductions)
         flags = (params.get("save_raw_tensor", False), params.get("save_shape", False))
-        return cls(*_engine.parse_reductions(text)[: len(_LISTS)], *flags)
+        return cls(*_engine.parse_reductions(reductions)[: len(_LISTS)], *flags)
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, ReductionConfig) else NotImplemented

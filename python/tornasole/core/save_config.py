@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.json_text import JsonText
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ALLOWED_MODE_NAMES, ModeKeys
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _FIELDS = ("save_interval", "start_step", "end_step", "save_steps", "when_nan")
 _DEFAULTS = _engine.complete_save_config((None,) * len(_FIELDS))
@@ -62,7 +65,7 @@ class SaveConfigMode(JsonText):
         return fields
 
     @classmethod
-    def from_dict(cls, params: dict[str, Any] | None, default_values: dict[str, Any] | None = None):
+    def from_dict(cls, params: dict[str, Any] | None, default_values: dict[str, Any] | None = None) -> Any:
         """A schedule from its fields by name, those left out from ``default_values``; None for None."""
         if params is None:
             return None
@@ -193,7 +196,7 @@ class SaveConfig(JsonText):
         return {mode.name: s.to_json_dict() if s else None for mode, s in self.mode_save_configs.items()}
 
     @classmethod
-    def from_dict(cls, params: dict[Any, Any] | None, default_values: dict[str, Any] | None = None):
+    def from_dict(cls, params: dict[Any, Any] | None, default_values: dict[str, Any] | None = None) -> Any:
         """From a dict of modes, or their names in any case, to schedules, dicts of their fields, or None."""
         if params is None:
             return None
@@ -206,7 +209,7 @@ class SaveConfig(JsonText):
         return cls(mode_save_configs=modes)
 
     @classmethod
-    def from_save_config_mode(cls, save_config_mode: SaveConfigMode):
+    def from_save_config_mode(cls, save_config_mode: SaveConfigMode) -> Self:
         """The same schedule for all modes; each mode has a copy of its own."""
         return cls(mode_save_configs={mode: SaveConfigMode(*save_config_mode._key()) for mode in ModeKeys})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tornasole.core.query_arguments import mode_number, step_number
 from tornasole.exceptions import (
@@ -115,11 +115,17 @@ class Tensor:
         """The reductions saved at the step, by ``(name, abs)``; never computed ones."""
         return self._at_step(self.trial._engine.reduction_values, step_num, mode, worker)
 
-    def step(self, step_num, mode=ModeKeys.GLOBAL, worker=None):
+    def step(self, step_num, mode=ModeKeys.GLOBAL, worker=None) -> Any:
         """Not there any more: ask for :meth:`value` or :meth:`reduction_value`."""
         raise SMDebugNotImplementedError("Tensor.step is gone; ask for Tensor.value or Tensor.reduction_value")
 
-    def plot(self, mode: ModeKeys = ModeKeys.GLOBAL, reduction: str | None = None, worker: str | None = None, ax=None):
+    def plot(
+        self,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        reduction: str | None = None,
+        worker: str | None = None,
+        ax: Any = None,
+    ) -> Any:
         """Draws the tensor over its steps with matplotlib, and returns the axes.
 
         A tensor of one element is drawn as it is; of others the ``reduction`` (without one: mean, min and max). Draws

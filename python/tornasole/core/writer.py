@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from tornasole import _engine
+from tornasole.core.query_arguments import tensor_name
 from tornasole.core.utils import make_numpy_array
 from tornasole.exceptions import SMDebugRuntimeError, SMDebugValueError
 from tornasole.modes import ModeKeys
@@ -50,13 +53,30 @@ class FileWriter:
             self._path = self._writer.path
         return self._writer
 
-    def write_tensor(self, tdata, tname, write_index=True, mode=ModeKeys.GLOBAL, mode_step=None, timestamp=None):
-        """Writes a value: an array, or what can be made one."""
-        self._open(mode, mode_step).write(tname, make_numpy_array(tdata), timestamp)
+    def write_tensor(
+        self,
+        tdata: Any,
+        tname: str,
+        write_index: bool = True,
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
+        mode_step: int | None = None,
+        timestamp: float | None = None,
+    ) -> None:
+        """Writes a value: an array, a tensor of whatever type of elements, or what can be made an array."""
+        is_tensor = hasattr(tdata, "detach")  # NumPy has not all of its types of elements
+        value = tdata.detach().cpu() if is_tensor else make_numpy_array(tdata)
+        self._open(mode, mode_step).write(tensor_name(tname), value, timestamp)
 
-    def write_shape(self, name, shape, mode=ModeKeys.GLOBAL, mode_step=None, original_name=None) -> None:
+    def write_shape(
+        self,
+        name: str,
+        shape: Iterable[int],
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
+        mode_step: int | None = None,
+        original_name: str | None = None,
+    ) -> None:
         """Records the shape of a tensor without its elements."""
-        self._open(mode, mode_step).write_shape(name, list(shape))
+        self._open(mode, mode_step).write_shape(tensor_name(name), list(shape))
 
     def name(self) -> str:
         """The path of the event file; an error before anything was written."""

@@ -5,12 +5,17 @@
 >>> hook.register_module(model)  # doctest: +SKIP
 """
 
+from typing import TYPE_CHECKING
+
 from tornasole import ReductionConfig, SaveConfig, SaveConfigMode, modes
 from tornasole.core.collection import CollectionKeys
 from tornasole.core.pending_collections import FrameworkCollections
 from tornasole.pytorch.singleton_utils import del_hook, get_hook, set_hook
 from tornasole.pytorch.torch_collection import Collection
 from tornasole.pytorch.torch_hook import Hook, TornasoleHook
+
+if TYPE_CHECKING:
+    from tornasole.trials import create_trial
 
 _collections = FrameworkCollections(Hook)
 get_collection = _collections.get_collection

@@ -14,6 +14,9 @@ from typing import Any
 from tornasole.core.collection import Collection
 from tornasole.exceptions import SMDebugError, SMDebugTypeError
 
+# Of a collection that a user asked for before any file had it.
+_NOTHING: tuple[list, list, set] = ([], [], set())
+
 
 class LiveCollections:
     """The collections of one trial."""
@@ -29,6 +32,16 @@ class LiveCollections:
         for name, one in fields.items():
             self._pull(name, one)
         return {name: self._objects[name] for name in [*fields, *(self._objects.keys() - fields.keys())]}
+
+    def objects(self) -> dict[str, Any]:
+        """Those that were asked for, by name."""
+        return dict(self._objects)
+
+    def adopt(self, objects: dict[str, Any]) -> None:
+        """Takes over the collections of another opening of the same run, with what was changed in them."""
+        for name, collection in objects.items():
+            self._objects[name] = collection
+            self.push(name)
 
     def get(self, name: str) -> Any:
         """The collection of this name, created empty if there is none."""
@@ -52,7 +65,7 @@ class LiveCollections:
             return
         collection = self.get(name)
         now = _content(collection)
-        if now != self._seen.get(name, ([], [], set())):
+        if now != self._seen.get(name, _NOTHING):
             self._engine.set_collection(name, *now[:2], sorted(now[2]))
             self._seen[name] = now
 
@@ -61,9 +74,8 @@ class LiveCollections:
         collection = self._objects.get(name)
         if collection is None:
             self._objects[name] = collection = _collection_of(fields)
-        elif held != self._seen[name]:
-            # New in the files. What the user took out stays out.
-            seen = self._seen[name]
+        elif held != (seen := self._seen.get(name, _NOTHING)):
+            # New in the files, or the whole collection is. What the user took out stays out.
             collection.include_regex += [p for p in held[0] if p not in seen[0] and p not in collection.include_regex]
             collection.exclude_regex += [p for p in held[1] if p not in seen[1] and p not in collection.exclude_regex]
             collection.tensor_names |= held[2] - seen[2]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tornasole import _engine
-from tornasole.core.query_arguments import checked_range_steps, flat_patterns, mode_number, step_number
+from tornasole.core.query_arguments import checked_range_steps, flat_patterns, mode_number, step_number, tensor_name
 from tornasole.core.tensor import StepState, Tensor
 from tornasole.core.utils import is_s3
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
@@ -19,6 +19,19 @@ from tornasole.trials.step_maps import GlobalToMode, ModeToGlobal
 POLL_SECONDS = 2.0
 # So many polls for the collections files are nothing unusual; after them the path may be wrong.
 _QUIET_POLLS = 10
+
+# For a copy: what it is opened with, and what it gets by being opened.
+_OPTIONS = ("range_steps", "parallel", "check", "index_mode", "cache", "timeout")
+_OF_ONE_OPENING = ("_engine", "_collections", "_global_to_mode", "_mode_to_global", "_damage_told", "logger", "path")
+
+
+def _open_again(kind: type[Trial], name: str, path: str, options: dict, held: dict, changed: dict) -> Trial:
+    trial = kind.__new__(kind)
+    Trial.__init__(trial, name, path, **options)
+    vars(trial).update(held)
+    trial.poll_interval = trial._poll_interval
+    trial._collections.adopt(changed)
+    return trial
 
 
 class Trial:
@@ -87,6 +100,7 @@ class Trial:
         self._global_to_mode = GlobalToMode(self._engine)
         self._mode_to_global = ModeToGlobal(self._engine)
         self._damage_told = 0
+        self._on_damage = on_damage
         self._tell_damage()
 
     # What makes it equal to another: the same run under the same name.
@@ -97,6 +111,13 @@ class Trial:
 
     def __hash__(self) -> int:
         return hash((self.name, self.path))
+
+    # A copy, or what another process gets of it, opens the same run anew.
+    def __reduce__(self) -> tuple:
+        options = {name: getattr(self, name) for name in _OPTIONS}
+        held = {name: value for name, value in vars(self).items() if name not in _OF_ONE_OPENING}
+        changed = self._collections.objects()
+        return _open_again, (type(self), self.name, self.path, {**options, "on_damage": self._on_damage}, held, changed)
 
     def __repr__(self) -> str:
         kind = type(self)
@@ -206,9 +227,10 @@ class Trial:
 
     def has_tensor(self, tname: str) -> bool:
         """Whether a tensor of this name is known."""
-        if not self._engine.has_tensor(tname):
-            self.maybe_refresh(tname)
-        return self._engine.has_tensor(tname)
+        known = tensor_name(tname)
+        if not self._engine.has_tensor(known):
+            self.maybe_refresh(known)
+        return self._engine.has_tensor(known)
 
     def tensor_names(
         self,
@@ -369,7 +391,7 @@ class Trial:
 
     # --- Tables ---------------------------------------------------------------------------------------------------
 
-    def to_pandas(self, names=None, mode: ModeKeys = ModeKeys.GLOBAL):
+    def to_pandas(self, names: str | Iterable[str] | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> Any:
         """A table (``pandas.DataFrame``) with one row per step, worker and tensor.
 
         Columns: ``step`` (global), ``mode``, ``mode_step``, ``worker``, ``tensor``; ``value`` for tensors of one

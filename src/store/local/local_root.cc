@@ -84,16 +84,18 @@ Result<int> LocalRoot::find_or_make(mode_t mode) {
 }
 
 Status LocalRoot::make_with_parents(mode_t mode) {
-  // From the deepest that can be made upwards, then down again.
+  // From the deepest that can be made upwards, then down again. Bounded: below a link to nothing, or where the system
+  // makes no directories, the parent is there and yet what is in it cannot be made.
+  constexpr int kMostAttempts = 1024;
   std::vector<std::string> missing = {path_};
-  while (!missing.empty()) {
+  for (int attempts = 0; !missing.empty(); ++attempts) {
     const std::string& directory = missing.back();
     if (uninterrupted([&] { return mkdir(directory.c_str(), mode); }) == 0) {
       unsynced_parents_.push_back(parent_of(directory));
       missing.pop_back();
     } else if (errno == EEXIST) {
       missing.pop_back();
-    } else if (errno == ENOENT && directory != "/" && missing.size() < 256) {
+    } else if (errno == ENOENT && directory != "/" && missing.size() < 256 && attempts < kMostAttempts) {
       missing.push_back(parent_of(directory));
     } else {
       return write_error(errno, "create directory", directory);

@@ -309,3 +309,11 @@ def test_a_collection_named_in_a_file_gets_its_pattern_from_the_script(hook_clas
     hook.close()
     assert hook.get_collection("mine").tensor_names == {"relu_output_0"}
     assert hook.get_collection("left").tensor_names == {"fc.weight"}
+
+
+@pytest.mark.parametrize("name", [3, None, b"x", "\ud800"])
+def test_the_name_of_a_collection_is_a_text(name, hook_class, tmp_path):
+    hook = hook_class(tmp_path / "run")
+    for ask in (hook.get_collection, hook.collection_manager.create_collection):
+        with pytest.raises(SMDebugTypeError, match="name of a collection"):
+            ask(name)

@@ -469,3 +469,17 @@ def test_strict_mode_raises_the_first_failure(tmp_path):
         done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
     assert "SMDebug" in done.stderr and "events" in done.stderr
+
+
+@pytest.mark.parametrize("name, collections", [("\ud800", "default"), ("x", "\ud800"), (3, "default"), ("x", 3)])
+def test_a_tensor_that_cannot_be_named_costs_no_other(name, collections, hook_class, tmp_path, saved_names):
+    hook = hook_class(tmp_path / "run", save_config=SaveConfig(save_interval=1), include_collections=["default"])
+    hook._begin_step()
+    try:
+        hook.save_tensor(name, numpy.ones(2), collections)
+    except (SMDebugTypeError, SMDebugValueError):
+        pass
+    hook.save_tensor("good", numpy.ones(2))
+    hook._end_step()
+    hook.close()
+    assert saved_names(tmp_path / "run") == {0: {"good"}}

@@ -67,3 +67,9 @@ def test_a_changed_field_is_checked():
     assert config == ReductionConfig(norms=["l2"])
     with pytest.raises(SMDebugValueError):
         config.nroms = []
+
+
+@pytest.mark.parametrize("reductions", [3, {"min": 1}, [3], True])
+def test_reductions_of_a_file_are_a_text_or_a_list_of_texts(reductions):
+    with pytest.raises(SMDebugTypeError, match="reductions: "):
+        ReductionConfig.from_dict({"reductions": reductions})

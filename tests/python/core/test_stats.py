@@ -1,5 +1,6 @@
 """tornasole.stats: statistics of any array, without a copy, whatever it comes from."""
 
+import array
 import subprocess
 import sys
 
@@ -137,3 +138,35 @@ def test_import_needs_no_numpy_and_starts_nothing():
         "assert len(os.listdir('/proc/self/task')) == 1; assert len(os.listdir('/proc/self/fd')) == before"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("names", ["mean", 3, [3], [None], ["\ud800"]])
+def test_names_are_a_list_of_texts(names):
+    with pytest.raises(SMDebugTypeError, match="names: "):
+        tornasole.stats(np.ones(3), names)
+
+
+def test_nothing_is_no_array():
+    with pytest.raises(SMDebugTypeError, match="NoneType"):
+        tornasole.stats(None)
+
+
+@pytest.mark.parametrize("what", ["complex numbers of two halves", "nested", "on no device", "sparse", "quantized"])
+def test_tensors_that_are_no_dense_arrays_are_refused(what):
+    torch = pytest.importorskip("torch")
+    made = {
+        "complex numbers of two halves": lambda: torch.ones(3, dtype=torch.complex32),
+        "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        "on no device": lambda: torch.ones(3, device="meta"),
+        "sparse": lambda: torch.eye(3).to_sparse(),
+        "quantized": lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),
+    }
+    with pytest.raises(SMDebugTypeError, match="no dense array"):
+        tornasole.stats(made[what](), ["l2"])
+
+
+def test_what_is_refused_is_let_go_of():
+    letters = array.array("u", "ab")
+    with pytest.raises(SMDebugTypeError):
+        tornasole.stats(letters)
+    letters.append("c")  # impossible while somebody holds its buffer

@@ -63,3 +63,18 @@ def test_annotations_name_what_is_there(tree):
         for annotation in filter(None, [function.returns, *(argument.annotation for argument in arguments)]):
             used = {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
             assert used <= known, f"{function.name}: {used - known}"
+
+
+# What users' scripts import: type checkers see nothing of a function without any annotation.
+SPOKEN_OF = "exceptions core/collection core/hook core/json_text core/reduction_config core/save_config core/tensor"
+SPOKEN_OF += " core/writer analysis/utils/__init__ checks modes pytorch/singleton_utils/__init__ trials/trial"
+SPOKEN_OF += " trials/utils/__init__"
+
+
+@pytest.mark.parametrize("module", SPOKEN_OF.split())
+def test_functions_that_users_call_say_what_they_return(module):
+    source = (pathlib.Path(tornasole.__file__).parent / f"{module}.py").read_text()
+    body = ast.parse(source).body
+    for node in [*body, *(member for kind in body if isinstance(kind, ast.ClassDef) for member in kind.body)]:
+        if isinstance(node, ast.FunctionDef) and (not node.name.startswith("_") or node.name == "__init__"):
+            assert node.returns is not None or "setter" in ast.dump(node), node.name

@@ -1,7 +1,9 @@
 """Trials of runs that go on: what questions see, and how waits end."""
 
+import copy
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from tornasole.core.tensor import StepState
 from tornasole.exceptions import (
     MissingCollectionFiles,
     NoMoreData,
+    SMDebugTypeError,
     StepNotYetAvailable,
     StepUnavailable,
     TensorUnavailable,
@@ -384,3 +387,41 @@ def test_arrays_are_the_callers_own(tmp_path):
         first[0] = 99
         assert tensor.value(0).tolist() == [1, 2, 3]
         assert not first.flags.owndata
+
+
+def test_a_collection_that_was_asked_for_before_the_run_had_it(tmp_path):
+    files = TrialFiles(tmp_path)
+    files.write(0, tensors={"relu_0": numpy.ones(2), "x": numpy.ones(2)})
+    trial = create_trial(str(tmp_path))
+    assert trial.collection("late").include_regex == [] and trial.collection("mine").include_regex == []
+    trial.collection("mine").include("x")
+    files.write_collections("worker_0", {"late": (["relu"], [])})
+    files.write(1, tensors={"relu_0": numpy.ones(2)})
+    assert trial.steps() == [0, 1]
+    assert trial.collection("late").include_regex == ["relu"]
+    assert trial.tensor_names(collection="late") == ["relu_0"] and trial.tensor_names(collection="mine") == ["x"]
+    assert {"late", "mine"} <= set(trial.collections())
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_of_a_trial_opens_the_run_anew(tmp_path, copied):
+    files = TrialFiles(tmp_path / "run", collections={"weights": (["w"], [])})
+    files.write_steps(range(4), tensors={"w": numpy.ones(2), "x": numpy.ones(2)})
+    trial = create_trial(str(tmp_path / "run"), name="first", range_steps=(1, None), timeout=3)
+    trial.poll_interval = 0.5
+    trial.collection("mine").include("x")
+    again = copied(trial)
+    assert type(again) is LocalTrial and again == trial and again._engine is not trial._engine
+    assert again.steps() == [1, 2, 3] and again.tensor("w").value(2).tolist() == [1, 1]
+    assert (again.timeout, again.poll_interval, again.range_steps) == (3, 0.5, (1, None))
+    assert again.tensor_names(collection="mine") == ["x"] and again.tensor_names(collection="weights") == ["w"]
+    assert "mine" in trial.collections()
+
+
+@pytest.mark.parametrize("name", [3, None, b"x", "\ud800"])
+def test_the_name_of_a_tensor_is_a_text(tmp_path, name):
+    TrialFiles(tmp_path).write(0)
+    trial = create_trial(str(tmp_path))
+    for ask in (trial.has_tensor, trial.tensor):
+        with pytest.raises(SMDebugTypeError, match="is no name of a tensor"):
+            ask(name)

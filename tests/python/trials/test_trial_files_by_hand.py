@@ -29,6 +29,7 @@ from tornasole.core.locations import (
 from tornasole.core.reader import FileReader
 from tornasole.core.tfevent.util import _get_proto_dtype
 from tornasole.core.tfrecord.tensor_reader import TensorReader
+from tornasole.core.writer import FileWriter
 from tornasole.exceptions import (
     IndexReaderException,
     SMDebugError,
@@ -202,3 +203,22 @@ def test_names_of_places(files):
         "originalname": "w",
         "shape": (2, 3),
     }
+
+
+def test_a_tensor_with_elements_that_numpy_does_not_have_is_written_by_hand(tmp_path):
+    torch = pytest.importorskip("torch")
+    with FileWriter(tmp_path, step=0) as writer:
+        for name in ("bfloat16", "float8_e5m2", "float8_e4m3fn"):
+            writer.write_tensor(torch.ones(3).to(getattr(torch, name)), name)
+        writer.write_tensor(torch.tensor([1 + 2j]).conj(), "conjugate")
+    (path,) = tmp_path.glob("events/*/*.tfevents")
+    values = {record[0]: record[2] for record in FileReader(str(path)).read_tensors()}
+    assert sorted(values) == ["bfloat16", "conjugate", "float8_e4m3fn", "float8_e5m2"]
+    assert values["conjugate"].tolist() == [1 - 2j]
+
+
+@pytest.mark.parametrize("name", [None, 3, b"x", "\ud800"])
+def test_the_name_of_a_tensor_written_by_hand_is_a_text(tmp_path, name):
+    with FileWriter(tmp_path, step=0) as writer:
+        with pytest.raises(SMDebugTypeError, match="is no name of a tensor"):
+            writer.write_tensor([1.0], name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from tornasole.core.truth_values import parse_bool
 from tornasole.exceptions import SMDebugTypeError
@@ -12,7 +14,7 @@ __all__ = ["no_refresh", "parse_bool", "parse_list_from_str", "refresh"]
 
 
 @contextmanager
-def _dynamic_refresh(trials, is_on: bool):
+def _dynamic_refresh(trials: Any, is_on: bool) -> Iterator[Any]:
     each = list(trials) if isinstance(trials, (list, tuple, set)) else [trials]
     before = [trial.dynamic_refresh for trial in each]
     try:
@@ -24,7 +26,7 @@ def _dynamic_refresh(trials, is_on: bool):
             trial.dynamic_refresh = was_on
 
 
-def no_refresh(trials):
+def no_refresh(trials: Any) -> AbstractContextManager[Any]:
     """A scope in which one trial, or a list of them, shows only what it has loaded so far.
 
     On leaving it, however it is left, each trial does again what it did before.
@@ -32,7 +34,7 @@ def no_refresh(trials):
     return _dynamic_refresh(trials, False)
 
 
-def refresh(trials):
+def refresh(trials: Any) -> AbstractContextManager[Any]:
     """A scope in which one trial, or a list of them, looks for new data; the opposite of :func:`no_refresh`."""
     return _dynamic_refresh(trials, True)
 
