@@ -24,11 +24,12 @@ def check(
     The report has ``verdicts`` (each with ``rule``, ``severity``, ``first_step``, ``last_step``, ``mode``, ``tensors``,
     ``value``, ``threshold``, ``message``, ``causes``, ``advice``, ``evidence``, ``symptom_of``), ``not_checked``
     (``rule`` and ``reason``), ``checked``, ``steps``, ``summary``, ``has_findings`` and ``to_json()``; in a notebook it
-    shows itself. A rule that does not exist is a ValueError that names those that do. The run is never changed.
+    shows itself. A rule that does not exist is a ValueError that names those that do. Of a directory, what is there now is
+    looked at, and what is damaged is left out; one without a run is a MissingCollectionFiles. The run is never changed.
     """
-    from tornasole.rules.builtin import _as_trial
+    from tornasole.trials import Trial, create_trial
 
-    opened = _as_trial(trial)
+    opened = trial if isinstance(trial, Trial) else create_trial(trial, timeout=0, on_damage="skip")
     return _engine.check(opened._engine, list(rules or []), first_step, end_step)
 
 

@@ -8,7 +8,12 @@ import sys
 import pytest
 
 import tornasole
-from tornasole.exceptions import InsufficientInformationForRuleInvocation, SMDebugError, SMDebugTypeError
+from tornasole.exceptions import (
+    InsufficientInformationForRuleInvocation,
+    MissingCollectionFiles,
+    SMDebugError,
+    SMDebugTypeError,
+)
 from tornasole.rules import builtin_rules, configs, find_rule, make, run_rules
 from tornasole.trials import create_trial
 
@@ -131,6 +136,15 @@ def test_check(vanishing, healthy):
     assert set(only.checked) | {one.rule for one in only.not_checked} == {"VanishingGradient"}
     with pytest.raises(SMDebugError, match="VanishingGradent"):
         tornasole.check(vanishing, ["VanishingGradent"])
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["no directory", "an empty one"])
+def test_check_of_what_is_no_run_does_not_wait_for_one(tmp_path, is_there):
+    place = tmp_path / "run"
+    if is_there:
+        place.mkdir()
+    with pytest.raises(MissingCollectionFiles, match="run: 0 of 1 collections files"):
+        tornasole.check(str(place))
 
 
 def test_check_in_a_notebook_escapes_names(tmp_path):
