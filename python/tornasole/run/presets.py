@@ -30,6 +30,8 @@ _UNASKED = (
 )
 # Predictions and labels, as losses are given them.
 _LOSS_INPUTS = r"([Ll]oss|cross_entropy|with_logits|kl_div)_input_[01]$"
+# Of a model whose class is called a loss, all that has "output" in its name would be one.
+_NO_LOSS = r"^(?!.*_output_\d+$)"
 _NON_FINITE = "non_finite"
 _GRADIENTS = ("gradient/", "optimizer_gradient/")
 _PATIENCE = 5000  # calls without gradients after which a program is taken for one that trains without any
@@ -39,6 +41,7 @@ def make_preset_hook(hook_class, name: str, out_dir: Optional[str]):
     """A hook configured by a preset."""
     options = {**_options(name), "stable_names": True, "capture_functional": name != "light", "warn_unmatched": False}
     hook = hook_class(out_dir=out_dir, **options)
+    hook.get_collection("losses").exclude(_NO_LOSS)
     hook._is_asked_for_rates = True
     if name == "standard":
         hook._watcher = StandardPreset(hook)

@@ -180,6 +180,15 @@ def test_a_model_with_a_weight_that_is_computed_while_it_is_built(run_program, t
     assert {"Net_fc1.parametrizations.weight.original", "gradient/Net_fc2.weight", "Net_output_0"} <= set(trial.names)
 
 
+def test_a_model_that_is_called_a_loss(run_program, tmp_path):
+    text = NET.replace("Net", "PairLoss").replace("fc2", "output")
+    ran = run_program(text + LOOP.format(loss="F.cross_entropy(net(inputs), labels)"), under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert {"PairLoss_output.weight", "gradient/PairLoss_output.weight"} <= set(trial.names)
+    assert set(trial.collection("losses")) == {"PairLoss_output_0", "cross_entropy_output_0"}
+
+
 def test_a_model_that_tries_its_parts_while_it_is_built(run_program, tmp_path):
     text = NET.replace("def forward", "    self.size = self.fc1(torch.zeros(1, 6)).shape[1]\n    def forward", 1)
     ran = run_program(text + LOOP.format(loss="F.cross_entropy(net(inputs), labels)"), under=["--out", "out"])
