@@ -45,10 +45,12 @@ void HookState::report_coverage_locked(bool is_final) {
     health_->log(health_->gap_level(), text);
   }
   if (is_final && health_->counts().due == 0 && !infos_.empty()) {
-    health_->log(
-        LogLevel::kWarning,
-        fmt::format("nothing was saved: {} names were offered at due steps and no saved collection contains them ({})",
-                    infos_.size(), join(unclaimed_)));
+    health_->log(LogLevel::kWarning,
+                 unclaimed_.empty()
+                     ? fmt::format("nothing was saved: of {} names none came at a step that is due", infos_.size())
+                     : fmt::format("nothing was saved: {} names were offered at due steps and no saved collection "
+                                   "contains them ({})",
+                                   infos_.size(), join(unclaimed_)));
   }
 }
 
