@@ -266,6 +266,18 @@ TEST(ConstantOutput, NeedsMoreThanOneSample) {
   }
 }
 
+TEST(ConstantOutput, OfSeveralOutputsOfAModelNoneMayVary) {
+  for (const auto& [role, other, verdicts] :
+       {std::tuple(Role::kLayerOutput, 0.3, 0U), std::tuple(Role::kLayerOutput, 1e-9, 1U),
+        std::tuple(Role::kPredictions, 0.3, 1U)}) {
+    MadeRun run(6);
+    const TensorRole output = {.role = role, .order = 0};
+    run.add("Net_output_0", output, {{Column::kSampleVariance, 1e-9}, {Column::kSamples, 32.0}});
+    run.add("Net_output_1", output, {{Column::kSampleVariance, other}, {Column::kSamples, 32.0}});
+    EXPECT_EQ(ask(kCheckConstantOutput, run).size(), verdicts) << other;
+  }
+}
+
 TEST(LossTrend, TellsAFallFromNoise) {
   struct Case {
     const char* what;

@@ -57,23 +57,28 @@ double most_samples(const History& history) {
 
 OutputVariance output_variance(const RunRecord& run) {
   constexpr std::size_t kLeastPoints = 3;
+  const auto is_constant = [](double value) { return value < kConstantOutput; };
   OutputVariance found;
+  bool does_one_vary = false;
   for (const History* output : outputs_of(run)) {
     Series variance = run.series(*output, Column::kSampleVariance, run.training_mode());
     if (variance.size() < kLeastPoints || most_samples(*output) <= 1) continue;
     found.is_known = true;
-    const auto is_constant = [](double value) { return value < kConstantOutput; };
     const std::size_t last = std::max(kLeastPoints, variance.size() / 2);
     if (!std::ranges::all_of(variance.values.end() - static_cast<std::ptrdiff_t>(last), variance.values.end(),
                              is_constant)) {
+      does_one_vary = true;
       continue;
     }
+    if (found.constant != nullptr) continue;
     found.constant = output;
     found.onset = variance.size() - 1;
     while (found.onset > 0 && is_constant(variance.values[found.onset - 1])) --found.onset;
     found.variance = std::move(variance);
-    return found;
   }
+  // Of what a model gives besides its answer, a mask or a number of a batch may well be the same for all.
+  const bool are_predictions = found.constant != nullptr && found.constant->role.role == Role::kPredictions;
+  if (does_one_vary && !are_predictions) found.constant = nullptr;
   return found;
 }
 
