@@ -15,6 +15,7 @@
 #include "bindings/bindings.h"
 #include "bindings/python_hook.h"
 #include "bindings/torch_callbacks.h"
+#include "bindings/torch_model.h"
 
 namespace tornasole::python {
 namespace {
@@ -177,26 +178,33 @@ PyObject* call_gradient_tap(PyObject* self, PyObject* arguments, PyObject*) {
 PyType_Slot forward_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_forward_tap)}, {0, nullptr}};
 PyType_Slot gradient_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_gradient_tap)}, {0, nullptr}};
 
-// Whether every parameter is still where it was found, (dict of the module, key, parameter, requires_grad) each, and
-// the dicts have as many members as then, (dict, size) each.
-bool is_unchanged(const nb::list& entries, const nb::list& sizes) {
-  for (nb::handle entry : sizes) {
+}  // namespace
+
+KnownModel::KnownModel(nb::list places, nb::list sizes, nb::object parameters)
+    : places_(std::move(places)), sizes_(std::move(sizes)), parameters_(std::move(parameters)) {}
+
+bool KnownModel::is_unchanged() const {
+  for (nb::handle entry : sizes_) {
     if (PyDict_GET_SIZE(PyTuple_GET_ITEM(entry.ptr(), 0)) != PyLong_AsSsize_t(PyTuple_GET_ITEM(entry.ptr(), 1))) {
       return false;
     }
   }
   static const auto* requires_grad = new nb::object(nb::str("requires_grad"));
-  for (nb::handle entry : entries) {
+  for (nb::handle entry : places_) {
     PyObject* found = PyDict_GetItemWithError(PyTuple_GET_ITEM(entry.ptr(), 0), PyTuple_GET_ITEM(entry.ptr(), 1));
     if (found == nullptr || found != PyTuple_GET_ITEM(entry.ptr(), 2)) return false;
+    PyObject* known_flag = PyTuple_GET_ITEM(entry.ptr(), 3);
+    if (known_flag == Py_None) continue;
     const nb::object flag = nb::steal(PyObject_GetAttr(found, requires_grad->ptr()));
     if (!flag.is_valid()) nb::raise_python_error();
-    if (flag.ptr() != PyTuple_GET_ITEM(entry.ptr(), 3)) return false;
+    if (flag.ptr() != known_flag) return false;
   }
   return true;
 }
 
-}  // namespace
+void KnownModel::save_parameters() const {
+  if (!parameters_.is_none()) nb::inst_ptr<TensorList>(parameters_)->save();
+}
 
 void bind_torch(nb::module_& module) {
   nb::class_<ForwardTap>(module, "ForwardTap", nb::type_slots(forward_slots),
@@ -218,9 +226,13 @@ void bind_torch(nb::module_& module) {
       .def("add", &TensorList::add, nb::arg("name"), nb::arg("tensor"))
       .def("save", &TensorList::save)
       .def("__len__", &TensorList::size);
-  module.def(
-      "is_unchanged", &is_unchanged, nb::arg("entries"), nb::arg("sizes"),
-      "Whether parameters are where they were found: (dict, key, parameter, requires_grad) and (dict, size) each.");
+  nb::class_<KnownModel>(module, "KnownModel", "A model as it was found, and what is saved as its steps begin.")
+      .def(nb::init<nb::list, nb::list, nb::object>(), nb::arg("places"), nb::arg("sizes"),
+           nb::arg("parameters").none(),
+           "`places`: (dict, key, parameter, requires_grad) or (dict, key, part, None) each; `sizes`: (dict, size) "
+           "each; "
+           "a TensorList or None.")
+      .def("is_unchanged", &KnownModel::is_unchanged, "Whether parameters and parts are where they were found.");
 }
 
 }  // namespace tornasole::python

@@ -19,6 +19,7 @@
 #include "bindings/edits.h"
 #include "bindings/python_hook.h"
 #include "bindings/torch_callbacks.h"
+#include "bindings/torch_model.h"
 #include "bindings/torch_steps.h"
 
 namespace tornasole::python {
@@ -182,19 +183,24 @@ class CalmStep {
 
   // From now on a step like the one that is open is calm: while it wants the same (0: nothing), and nothing was
   // changed. `train_mode`: steps have it while the module is in training; None if the mode is the hook's. `rates` if
-  // wanted.
-  void arm(std::int64_t due_set, std::int64_t seen_edits, std::optional<int> train_mode, nb::object rates) {
+  // wanted; `model` if something of it is.
+  void arm(std::int64_t due_set, std::int64_t seen_edits, std::optional<int> train_mode, nb::object rates,
+           nb::object model) {
     due_set_ = due_set;
     changes_ = state_->changes;
     seen_edits_ = seen_edits;
     train_mode_ = train_mode;
     rates_ = std::move(rates);
+    model_ = std::move(model);
   }
-  void disarm() noexcept { due_set_ = -1; }
+  void disarm() {
+    due_set_ = -1;
+    model_ = nb::none();  // it holds parameters
+  }
   bool is_armed() const noexcept { return due_set_ >= 0 && state_->changes == changes_; }
   std::int64_t due_set() const noexcept { return due_set_; }
 
-  // The due_set of the step if that differs, or if the step before was not as usual; else kNothingToDo.
+  // The due_set of the step if that differs, the step before was not as usual or the model changed; else kNothingToDo.
   std::int64_t begin_calm(nb::handle module) {
     if (!is_armed() || edits_->count != seen_edits_ || state_->copies != 0) return kNotCalm;
     const bool is_training = attribute(module, names().training).ptr() == Py_True;
@@ -205,8 +211,12 @@ class CalmStep {
     const std::int64_t due_set = begin_step(train_mode_, is_training, has_gradients);
     if (due_set == 0 && due_set_ == 0) return kNothingToDo;
     if (due_set != due_set_ || state_->usual != this || !is_training || !has_gradients) return due_set;
+    const nb::object known = model_;  // whoever changes it meanwhile disarms
+    const auto* model = known.is_none() ? nullptr : nb::inst_ptr<KnownModel>(known);
+    if (model != nullptr && !model->is_unchanged()) return due_set;
     state_->is_pass_new = true;
     if (!rates_.is_none() && !nb::inst_ptr<RateTap>(rates_)->save()) return due_set;
+    if (model != nullptr) model->save_parameters();
     return kNothingToDo;
   }
 
@@ -252,7 +262,7 @@ class CalmStep {
   PassEnd* pass_;
   StepState* state_;
   Edits* edits_;
-  nb::object rates_ = nb::none();
+  nb::object rates_ = nb::none(), model_ = nb::none();
   std::int64_t due_set_ = -1, changes_ = -1, seen_edits_ = -1;
   std::optional<int> train_mode_;
 };
@@ -303,7 +313,7 @@ void bind_torch_steps(nb::module_& module) {
       .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), nb::arg("hook"), nb::arg("pass_end"),
            nb::arg("state"), nb::arg("edits"))
       .def("arm", &CalmStep::arm, nb::arg("due_set"), nb::arg("seen_edits"), nb::arg("train_mode").none(),
-           nb::arg("rates").none(), "Steps like the open one are calm from now on.")
+           nb::arg("rates").none(), nb::arg("model").none(), "Steps like the open one are calm from now on.")
       .def("disarm", &CalmStep::disarm)
       .def("is_armed", &CalmStep::is_armed)
       .def_prop_ro("due_set", &CalmStep::due_set, "Of calm steps; -1: there are none.")

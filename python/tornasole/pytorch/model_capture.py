@@ -159,7 +159,7 @@ class ModelCapture:
         self._engine = hook._engine_hook
         self._replaced = hook._replaced_callbacks.methods  # by a subclass, which then captures what they stand for
         self._root = weakref.ref(root)
-        self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad)
+        self._places: List[Tuple] = []  # (dict of the module, key, parameter, requires_grad) or (dict, key, part, None)
         self._sizes: List[Tuple[Dict, int]] = []
         self._parameters: List[Tuple[str, torch.nn.Parameter]] = []
         self.trained: Set[str] = set()  # names of parameters that were to be, when their tensors were last looked at
@@ -250,6 +250,7 @@ class ModelCapture:
             if id(module) in theirs:
                 continue
             self._sizes += [(module._parameters, len(module._parameters)), (module._modules, len(module._modules))]
+            self._places += [(module._modules, key, part, None) for key, part in module._modules.items()]
             for key, parameter in module._parameters.items():
                 if parameter is None or id(parameter) in seen:
                     continue
@@ -297,7 +298,7 @@ class ModelCapture:
                     capture._detach()
                 hook._nothing_is_due()
             self._arm(due_set)
-        elif self._calm.is_armed() and due_set == self._calm.due_set:
+        elif self._calm.is_armed() and due_set == self._calm.due_set and not self._hanging.follows_structure:
             hook._step_is_calm(self._last_module)
             self._set_usual(module)
             self._arm(due_set)  # what optimizers know may be told in another way from now on
@@ -318,7 +319,7 @@ class ModelCapture:
         self._last_module = weakref.ref(module)
         self._hook._step_is_due(module)
         self._set_usual(module)
-        if all(map(self._is_calm, [taps, *along])):
+        if self._is_calm(taps) and not any(one.unsettled or one.follows_structure for one in along):
             self._arm(due_set)
         else:
             self._calm.disarm()
@@ -335,7 +336,7 @@ class ModelCapture:
     def _hang(self, due_set: int, root: Optional[torch.nn.Module]) -> _Taps:
         """The taps of steps that want the same, which are on the model from now on."""
         taps = self._taps.get(due_set)
-        if (taps is None or taps.follows_structure) and not _engine.is_unchanged(self._places, self._sizes):
+        if (taps is None or taps.follows_structure) and not self._known(taps).is_unchanged():
             self._forget()
             self._find_structure(self._root() or root)
             self._hook._model_changed()
@@ -356,11 +357,19 @@ class ModelCapture:
     def _arm(self, due_set: int) -> None:
         hook = self._hook
         mode = _TRAIN if hook._mode_follows_training else None
-        self._calm.arm(due_set, hook._seen_edits, mode, hook._optimizers.rate_tap() if due_set > 0 else None)
+        rates = model = None
+        if due_set > 0:
+            rates = hook._optimizers.rate_tap()
+            model = self._known(self._hanging) if self._hanging.follows_structure else None
+        self._calm.arm(due_set, hook._seen_edits, mode, rates, model)
+
+    def _known(self, taps: Optional[_Taps]) -> _engine.KnownModel:
+        return _engine.KnownModel(self._places, self._sizes, None if taps is None else taps.parameters)
 
     def _is_calm(self, taps: _Taps) -> bool:
-        """Whether the next step like this one needs nothing of Python: nothing of the model is saved or followed."""
-        return not taps.follows_structure and not taps.unsettled and self._hook._needs_nothing_at_begin()
+        """Whether the next step like this one needs nothing of Python: what hangs on the model does it all."""
+        follows_calls = taps.follows_structure and self._hook._captures_functions
+        return not taps.unsettled and not follows_calls and self._hook._needs_nothing_at_begin()
 
     def after_forward(self) -> None:
         """The root's forward pass is over: modules that gave nothing anybody wants are left alone from here on."""

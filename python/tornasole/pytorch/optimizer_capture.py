@@ -115,7 +115,7 @@ class OptimizerCapture:
             self._counter.add(optimizer, False)
             hook = self._hook()
             if hook is not None:
-                hook._is_described = False  # that another one trains along is a fact about the program
+                hook._describe_again()  # that another one trains along is a fact about the program
         return is_ours
 
     # ---- what

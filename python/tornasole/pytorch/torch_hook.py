@@ -280,6 +280,10 @@ class Hook(CallbackMethods, BaseHook):
 
     def _model_changed(self) -> None:
         self._optimizers.model_changed(self._live_captures())
+        self._describe_again()
+
+    def _describe_again(self) -> None:
+        """At the next due step, which is no calm one."""
         self._is_described = False
         self._state.changes += 1
 
@@ -371,7 +375,7 @@ class Hook(CallbackMethods, BaseHook):
         ``all`` nor a pattern of the user's means it."""
         if name not in self._loss_functions:
             self._loss_functions.append(name)
-            self._is_described = False
+            self._describe_again()
         if self._watcher is not None and self._is_step_due():
             for i, value in enumerate(inputs):
                 if isinstance(value, torch.Tensor):

@@ -60,6 +60,115 @@ def test_calm_steps_have_their_values_and_facts(training):
     assert all(known["training"] and known["grad_enabled"] for known in facts)
 
 
+@pytest.fixture
+def followed(tmp_path):
+    """Everything of the model is saved at every step."""
+    training = Training(
+        tmp_path / "run",
+        save_config=ts.SaveConfig(save_interval=1),
+        include_collections=["weights", "gradients"],
+        derived=["update"],
+    )
+    training.before, training.gradients = [], []
+    step = training.step
+
+    def noting(backward=True):
+        training.model.zero_grad()  # what the optimizer does not know, too
+        training.before.append({name: known.detach().clone() for name, known in training.model.named_parameters()})
+        step(backward)
+        training.gradients.append({name: known.grad for name, known in training.model.named_parameters()})
+
+    training.step = noting
+    return training
+
+
+def test_calm_steps_have_the_weights_they_began_with_and_their_gradients(followed):
+    for _ in range(6):
+        followed.step()
+    trial = followed.trial()
+    for step in range(6):
+        weight = followed.before[step]["0.weight"]
+        assert (trial.tensor("Sequential_0.weight").value(step) == weight.numpy()).all()
+        gradient = followed.gradients[step]["0.weight"].numpy()
+        assert (trial.tensor("gradient/Sequential_0.weight").value(step) == gradient).all()
+    for step in range(1, 6):
+        moved = followed.before[step]["2.weight"] - followed.before[step - 1]["2.weight"]
+        update = trial.tensor("derived/update/Sequential_2.weight").value(step)
+        assert update == pytest.approx([float(moved.norm()), float(followed.before[step - 1]["2.weight"].norm())])
+
+
+def freeze(model):
+    model[0].weight.requires_grad_(False)
+
+
+def replace_a_parameter(model):
+    model[0].weight = nn.Parameter(torch.full((4, 4), 0.5))
+
+
+def replace_a_part(model):
+    model[0] = nn.Linear(4, 4)
+
+
+def add_a_part(model):
+    model.append(nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("change", [freeze, replace_a_parameter, replace_a_part, add_a_part])
+def test_a_model_that_changes_between_calm_steps_is_looked_at(followed, change):
+    for _ in range(4):
+        followed.step()
+    change(followed.model)
+    for _ in range(4):
+        followed.step()
+    trial = followed.trial()
+    weight, gradient = trial.tensor("Sequential_0.weight"), trial.tensor("gradient/Sequential_0.weight")
+    assert gradient.steps() == ([0, 1, 2, 3] if change is freeze else list(range(8)))
+    for step in range(8):
+        assert (weight.value(step) == followed.before[step]["0.weight"].numpy()).all()
+        if step in gradient.steps():
+            assert (gradient.value(step) == followed.gradients[step]["0.weight"].numpy()).all()
+    if change is add_a_part:
+        assert trial.tensor("Sequential_3.weight").steps() == [4, 5, 6, 7]
+
+
+def test_evaluation_between_calm_steps_has_its_own(followed):
+    for _ in range(4):
+        followed.step()
+    followed.model.eval()
+    followed.hook.set_mode(ts.modes.EVAL)
+    with torch.no_grad():
+        followed.step(backward=False)
+    followed.model.train()
+    followed.hook.set_mode(ts.modes.TRAIN)
+    for _ in range(3):
+        followed.step()
+    trial = followed.trial()
+    gradient, weight = trial.tensor("gradient/Sequential_0.weight"), trial.tensor("Sequential_0.weight")
+    assert (gradient.steps(), weight.steps()) == ([0, 1, 2, 3, 5, 6, 7], list(range(8)))
+    assert [known["training"] for known in followed.facts()] == [True] * 4 + [False] + [True] * 3
+
+
+def test_a_second_model_between_calm_steps_is_another_step(followed):
+    second = nn.Sequential(nn.Linear(4, 2))
+    followed.hook.register_module(second)
+    for _ in range(4):
+        followed.step()
+        followed.criterion(second(torch.randn(3, 4)), torch.tensor([0, 1, 1])).backward()
+    trial = followed.trial()
+    assert trial.tensor("gradient/Sequential_2.weight").steps() == [0, 2, 4, 6]
+
+
+def test_an_optimizer_beside_the_model_is_described_also_between_calm_steps(followed):
+    for _ in range(4):
+        followed.step()
+    other = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1)
+    other.step()
+    followed.step()
+    followed.hook.close()
+    described = json.loads(next(pathlib.Path(followed.directory).rglob("worker_0_model.json")).read_text())
+    assert len(described["optimizers"]) == 2
+
+
 def test_steps_of_other_models_optimizers_are_not_counted(training):
     weight = torch.nn.Parameter(torch.ones(2))
     others = [torch.optim.SGD([weight], lr=0.1) for _ in range(3)]
