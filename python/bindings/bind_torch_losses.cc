@@ -3,6 +3,7 @@
 // that was called before is called again, it is finite, and the backward pass starts from it. The rest is Python's.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +11,13 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/python_hook.h"
 #include "bindings/torch_callbacks.h"
 #include "bindings/torch_steps.h"
 
@@ -110,6 +114,51 @@ struct Inside {
 };
 thread_local Inside inside;
 
+// A loss of torch.nn.functional that was recorded before: its value, and what it is given if `saves_inputs`.
+class LossFunction {
+ public:
+  LossFunction(nb::object hook, const std::string& name, bool saves_inputs)
+      : hook_(std::move(hook)),
+        engine_(nb::inst_ptr<PythonHook>(hook_)),
+        inputs_{TensorName(name + "_input_0"), TensorName(name + "_input_1")},
+        value_(name),
+        saves_inputs_(saves_inputs) {}
+
+  // Each is false where a value is none that the engine takes as it is: such a call is Python's.
+  bool begin(nb::handle arguments) {
+    const auto count = std::min<Py_ssize_t>(PyTuple_GET_SIZE(arguments.ptr()), std::ssize(inputs_));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      if (!is_plain(PyTuple_GET_ITEM(arguments.ptr(), i))) return false;
+    }
+    return !saves_inputs_ || !engine_->anything_due() || tried([&] {
+      for (Py_ssize_t i = 0; i < count; ++i) engine_->save(inputs_[i], PyTuple_GET_ITEM(arguments.ptr(), i));
+    });
+  }
+  bool end(nb::handle value) {
+    if (!is_plain(value)) return false;
+    return !engine_->anything_due() || tried([&] { engine_->save_output(value_, value); });
+  }
+
+ private:
+  static bool is_plain(nb::handle value) { return value.type().is(torch_types().tensor) && !is_in_transform(value); }
+  template <typename Save>
+  static bool tried(const Save& save) {
+    try {
+      save();
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+
+  nb::object hook_;
+  PythonHook* engine_;  // of hook_
+  TensorName inputs_[2];
+  ModuleName value_;
+  bool saves_inputs_;
+};
+
 // What happens at the calls that are stood in for: an enter_... before, and a leave_... after it where that was true.
 class LossCalls {
  public:
@@ -131,7 +180,10 @@ class LossCalls {
     hook_ = std::move(hook);
     state_ = std::move(state);
     last_loss_.reset();
+    functions_.clear();
   }
+  // Calls of this function need no Python any more, as long as the hook is the same.
+  void know_function(nb::handle name, nb::object function) { functions_[name] = std::move(function); }
   void stop() noexcept { is_off_ = true; }
   bool is_off() const noexcept { return is_off_; }
   KnownLosses& known() noexcept { return known_; }
@@ -158,12 +210,19 @@ class LossCalls {
   // A loss of torch.nn.functional: recorded under the function's name, unless another loss called it.
   bool enter_loss_function(nb::handle name, nb::handle arguments) {
     if (inside.is_loss || !is_recording()) return false;
-    safely([&] { inside.is_loss = nb::cast<bool>(begin_loss_function_(name, arguments)); });
+    safely([&] {
+      LossFunction* known = find_function(name);
+      inside.is_loss =
+          (known != nullptr && known->begin(arguments)) || nb::cast<bool>(begin_loss_function_(name, arguments));
+    });
     return inside.is_loss;
   }
   void leave_loss_function(nb::handle name, nb::handle value) {
     leave_loss_module(value);
-    safely([&] { end_loss_function_(name, value); });
+    safely([&] {
+      LossFunction* known = find_function(name);
+      if (known == nullptr || !known->end(value)) end_loss_function_(name, value);
+    });
   }
 
   // A backward pass starts from the first argument. Subclasses of tensors call themselves once more.
@@ -221,11 +280,17 @@ class LossCalls {
                : nb::handle(Py_None);
   }
 
+  LossFunction* find_function(nb::handle name) const {
+    PyObject* known = PyDict_GetItemWithError(functions_.ptr(), name.ptr());
+    return known == nullptr ? nullptr : nb::inst_ptr<LossFunction>(known);
+  }
+
   nb::object register_loss_, note_loss_, begin_loss_function_, end_loss_function_, begin_backward_, is_in_keras_,
       failed_;
   nb::object guard_;
   nb::object hook_, state_;
   nb::object last_loss_;  // that was called and is registered; a weak reference
+  nb::dict functions_;    // LossFunction by name
   KnownLosses known_;     // since the last backward pass
   std::int64_t passes_ = 0;
   bool is_off_ = false;
@@ -239,9 +304,13 @@ void bind_torch_losses(nb::module_& module) {
       .def("has", &KnownLosses::has, nb::arg("node").none())
       .def("is_last", &KnownLosses::is_last, nb::arg("value"))
       .def("clear", &KnownLosses::clear);
+  nb::class_<LossFunction>(module, "LossFunction", "A loss of torch.nn.functional that was recorded before.")
+      .def(nb::init<nb::object, const std::string&, bool>(), nb::arg("hook"), nb::arg("name"), nb::arg("saves_inputs"));
   nb::class_<LossCalls>(module, "LossCalls", "What happens at the calls of losses and of backward().")
       .def(nb::init<const nb::object&, nb::object>(), nb::arg("owner"), nb::arg("guard"))
       .def("set_hook", &LossCalls::set_hook, nb::arg("hook"), nb::arg("state"), "The hook that gets the losses.")
+      .def("know_function", &LossCalls::know_function, nb::arg("name"), nb::arg("function"),
+           "Calls of this function need no Python any more, as long as the hook is the same.")
       .def("stop", &LossCalls::stop, "Nothing is recorded from now on.")
       .def_prop_ro("is_off", &LossCalls::is_off)
       .def_prop_ro("known", &LossCalls::known, nb::rv_policy::reference_internal, "Since the last backward pass.")

@@ -11,15 +11,19 @@ struct TorchTypes {
   nanobind::object tensor;
   nanobind::object current_graph_task;  // none before PyTorch 2.1
   nanobind::object is_grad_enabled;
+  nanobind::object is_in_transform;  // none before PyTorch 2.0
 };
 
 inline const TorchTypes& torch_types() {
   static const TorchTypes* types = [] {
     const auto torch = nanobind::module_::import_("torch");
-    auto* made = new TorchTypes{torch.attr("Tensor"), nanobind::none(), torch.attr("is_grad_enabled")};
+    auto* made =
+        new TorchTypes{torch.attr("Tensor"), nanobind::none(), torch.attr("is_grad_enabled"), nanobind::none()};
     if (nanobind::hasattr(torch.attr("_C"), "_current_graph_task_id")) {
       made->current_graph_task = torch.attr("_C").attr("_current_graph_task_id");
     }
+    const nanobind::object transforms = nanobind::getattr(torch.attr("_C"), "_functorch", nanobind::none());
+    made->is_in_transform = nanobind::getattr(transforms, "is_functorch_wrapped_tensor", nanobind::none());
     return made;
   }();
   return *types;
@@ -52,6 +56,12 @@ inline bool is_in_backward() {
   const nanobind::object& function = torch_types().current_graph_task;
   if (function.is_none()) return false;
   return PyLong_AsLong(checked(PyObject_CallNoArgs(function.ptr())).ptr()) != -1;
+}
+
+// Whether a tensor stands for values inside torch.func.vmap and the like, where it has none of its own.
+inline bool is_in_transform(nanobind::handle tensor) {
+  const nanobind::object& function = torch_types().is_in_transform;
+  return !function.is_none() && checked(PyObject_CallOneArg(function.ptr(), tensor.ptr())).ptr() == Py_True;
 }
 
 inline bool is_grad_enabled() {

@@ -233,7 +233,10 @@ class Attachment:
         """A loss of ``torch.nn.functional`` is about to be computed. Whether its value is to be recorded."""
         if any(isinstance(value, torch.Tensor) and is_in_transform(value) for value in arguments[:2]):
             return False  # inside torch.func tensors have no values
-        self.hook._loss_function_called(name, arguments[:2])
+        hook = self.hook
+        hook._loss_function_called(name, arguments[:2])
+        if hook._is_automatic:  # else it may be of a class that records in a way of its own
+            self.losses.know_function(name, _engine.LossFunction(hook._engine_hook, name, hook._watcher is not None))
         return True
 
     def end_loss_function(self, name: str, value: Any) -> None:

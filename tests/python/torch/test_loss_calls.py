@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+import tornasole.pytorch as ts
 from tornasole import _engine
+from tornasole.trials import create_trial
 
 
 class Owner:
@@ -93,6 +95,39 @@ def test_a_function_inside_a_loss_is_no_loss_of_its_own(calls, owner):
     assert calls.enter_loss_function("mse_loss", ())
     calls.leave_loss_function("mse_loss", a_loss())
     assert owner.asked == ["register_loss", "begin mse_loss", "end mse_loss"]
+
+
+def test_a_function_that_was_recorded_before_needs_nobody(calls, owner, tmp_path):
+    hook = ts.Hook(str(tmp_path / "run"), save_config=ts.SaveConfig(save_interval=1), include_regex=["^mse_loss_"])
+    hook.get_collection("losses").include("^mse_loss_output_")
+    model = torch.nn.Linear(2, 2)
+    hook.register_module(model)
+    calls.set_hook(hook, hook._state)
+    calls.know_function("mse_loss", _engine.LossFunction(hook._engine_hook, "mse_loss", True))
+    values = []
+    for _ in range(3):
+        given = model(torch.randn(4, 2)), torch.zeros(4, 2)
+        assert calls.enter_loss_function("mse_loss", given)
+        values.append(torch.nn.functional.mse_loss(*given))
+        calls.leave_loss_function("mse_loss", values[-1])
+    assert owner.asked == []
+
+    # What the engine does not take as it is goes the usual way.
+    for given in ((None, given[1]), (given[0].to_sparse(), given[1])):
+        assert calls.enter_loss_function("mse_loss", given)
+        calls.leave_loss_function("mse_loss", None)
+        assert owner.asked == ["begin mse_loss", "note_loss", "end mse_loss"]
+        owner.asked.clear()
+    calls.set_hook(hook, hook._state)
+    assert calls.enter_loss_function("mse_loss", (given[1], given[1]))
+    calls.leave_loss_function("mse_loss", values[0])
+    assert owner.asked == ["begin mse_loss", "end mse_loss"]
+    hook.close()
+
+    trial = create_trial(str(tmp_path / "run"))
+    assert [float(trial.tensor("mse_loss_output_0").value(step)) for step in range(3)] == [v.item() for v in values]
+    assert trial.tensor("mse_loss_input_0").steps() == [0, 1, 2]
+    assert trial.tensor("mse_loss_input_1").value(2).shape == (4, 2)
 
 
 def test_a_pass_of_the_same_value_is_counted_once_while_it_runs(calls, owner):
