@@ -188,7 +188,7 @@ void bind_steps(nb::class_<PythonHook>& hook) {
       .def("make_due", &PythonHook::make_due,
            "These collections are due in the open step, whatever their schedules say; True if anything is.")
       .def("set_facts", [](PythonHook& self, nb::handle facts) { self.hook().set_facts(step_facts_of(facts)); })
-      .def("set_usual_facts", &PythonHook::set_usual_facts, nb::arg("optimizer_step"), nb::arg("training"),
+      .def("set_usual_facts", &PythonHook::set_usual_facts, nb::arg("optimizer_step").none(), nb::arg("training"),
            nb::arg("grad_enabled"), "The facts that every step has, without a dict.")
       .def("describe_model", [](PythonHook& self, nb::handle model) { self.hook().describe_model(model_of(model)); })
       .def("wants", &PythonHook::wants, "Whether the tensor would be saved in the open step.")

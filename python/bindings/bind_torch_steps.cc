@@ -244,7 +244,7 @@ class CalmStep {
       engine_->end_step(/*is_partial=*/true);
     }
     const StepFacts usual = {
-        .optimizer_step = state_->optimizer_steps, .training = is_training, .grad_enabled = has_gradients};
+        .optimizer_step = state_->known_steps(), .training = is_training, .grad_enabled = has_gradients};
     if (is_of_set() && engine_->repeat_step(mode, usual)) {
       pass_->open();
       return due_set_;
@@ -287,6 +287,8 @@ void bind_torch_steps(nb::module_& module) {
       .def_rw("copies", &StepState::copies, "From other devices, under way.")
       .def_rw("untold_steps", &StepState::untold_steps, "Steps of which a preset need not be told, from now on.")
       .def_rw("optimizer_steps", &StepState::optimizer_steps, "Taken so far.")
+      .def_rw("counts_steps", &StepState::counts_steps, "Whether optimizer_steps are all that were taken.")
+      .def_prop_ro("known_steps", &StepState::known_steps, "optimizer_steps, or None.")
       .def_rw("backward_passes", &StepState::backward_passes, "That were told of.")
       .def("tell_rates", &StepState::tell_rates, nb::arg("rates"), "Whether these learning rates are to be saved.")
       .def("forget_usual", [](StepState& state) { state.usual = nullptr; }, "The open step is not like others.");

@@ -85,7 +85,7 @@ class PythonHook {
     settle();
   }
   bool anything_due() const noexcept { return step_ && step_->anything_due(); }
-  void set_usual_facts(std::int64_t optimizer_step, bool training, bool grad_enabled) {
+  void set_usual_facts(std::optional<std::int64_t> optimizer_step, bool training, bool grad_enabled) {
     hook().set_facts({.optimizer_step = optimizer_step, .training = training, .grad_enabled = grad_enabled});
   }
   // Whether anything can be saved in the step with these collections.

@@ -14,10 +14,15 @@ struct StepState {
   std::int64_t copies = 0;           // from other devices, under way
   std::int64_t untold_steps = 0;     // of the training, from now on, of which a preset need not be told
   std::int64_t optimizer_steps = 0;  // taken so far
+  bool counts_steps = true;          // before PyTorch 2.0 only those of optimizers that were named are seen
   std::int64_t backward_passes = 0;  // that were told of
   // The last step was like others: of this model, in training, with gradients, and with no facts but the usual ones.
   const void* usual = nullptr;
   bool is_pass_new = false;  // no backward pass was told of since it began
+
+  std::optional<std::int64_t> known_steps() const {
+    return counts_steps ? std::optional(optimizer_steps) : std::nullopt;
+  }
 
   // By group of parameters; whether they are to be saved. A model may be called often for one step of an optimizer:
   // they are saved once for it.

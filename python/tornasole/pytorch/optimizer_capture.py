@@ -48,6 +48,7 @@ class OptimizerCapture:
         self._unwanted: Dict[int, Tuple] = {}  # by id of an optimizer: when its state was found to interest nobody
         self._unwanted_gradients: Dict[int, Tuple] = {}
         self._state = hook._state
+        self._state.counts_steps = register_optimizer_step_pre_hook is not None
         self._counter = _engine.StepCounter(self._state, _asks(self))
         self.scaler: Optional[weakref.ref] = None
         self._wrapped: List[Any] = []
@@ -283,6 +284,7 @@ class OptimizerCapture:
             return result
 
         optimizer.step = step_and_tell
+        self._state.counts_steps = True
         self._wrapped.append((weakref.ref(optimizer), step_and_tell))
 
     def close(self) -> None:

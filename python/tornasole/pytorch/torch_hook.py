@@ -223,8 +223,9 @@ class Hook(CallbackMethods, BaseHook):
         )
 
     def _usual_facts(self, module: torch.nn.Module) -> Dict[str, Any]:
-        steps = self._optimizers.steps
-        return {"optimizer_step": steps, "training": module.training, "grad_enabled": torch.is_grad_enabled()}
+        facts = {"training": module.training, "grad_enabled": torch.is_grad_enabled()}
+        steps = self._state.known_steps
+        return facts if steps is None else {"optimizer_step": steps, **facts}
 
     def _step_is_due(self, module: torch.nn.Module) -> None:
         self._last_module = weakref.ref(module)
@@ -242,7 +243,7 @@ class Hook(CallbackMethods, BaseHook):
         self._has_pass_gradients = torch.is_grad_enabled()
         if optimizers.scaler is None:
             self._facts = None
-            self._engine_hook.set_usual_facts(optimizers.steps, module.training, self._has_pass_gradients)
+            self._engine_hook.set_usual_facts(self._state.known_steps, module.training, self._has_pass_gradients)
         else:
             self._facts = self._usual_facts(module)
             self._add_facts(optimizers.scale_facts())

@@ -76,7 +76,8 @@ def followed(tmp_path):
         training.model.zero_grad()  # what the optimizer does not know, too
         training.before.append({name: known.detach().clone() for name, known in training.model.named_parameters()})
         step(backward)
-        training.gradients.append({name: known.grad for name, known in training.model.named_parameters()})
+        gradients = {name: known.grad for name, known in training.model.named_parameters()}
+        training.gradients.append({name: None if one is None else one.clone() for name, one in gradients.items()})
 
     training.step = noting
     return training
@@ -158,6 +159,7 @@ def test_a_second_model_between_calm_steps_is_another_step(followed):
     assert trial.tensor("gradient/Sequential_2.weight").steps() == [0, 2, 4, 6]
 
 
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="needs PyTorch 2.0: optimizers beside the model are seen")
 def test_an_optimizer_beside_the_model_is_described_also_between_calm_steps(followed):
     for _ in range(4):
         followed.step()
