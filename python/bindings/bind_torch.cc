@@ -85,7 +85,7 @@ class ForwardTap {
       : sink_(std::move(hook), std::move(rescue)), name_(std::move(name)), module_(nb::cast<std::string>(name_)) {}
 
   void call(nb::handle inputs, nb::handle outputs) {
-    if (is_in_backward()) return;
+    if (is_in_backward() || is_tracing()) return;
     if (calls_++ == 0) first_call_ = next_call();
     each_tensor(inputs, [&](nb::handle tensor) {
       ++inputs_;

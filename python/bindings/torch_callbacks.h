@@ -11,12 +11,14 @@ struct TorchTypes {
   nanobind::object tensor;
   nanobind::object current_graph_task;  // none before PyTorch 2.1
   nanobind::object is_grad_enabled;
+  nanobind::object is_tracing;
 };
 
 inline const TorchTypes& torch_types() {
   static const TorchTypes* types = [] {
     const auto torch = nanobind::module_::import_("torch");
-    auto* made = new TorchTypes{torch.attr("Tensor"), nanobind::none(), torch.attr("is_grad_enabled")};
+    auto* made = new TorchTypes{torch.attr("Tensor"), nanobind::none(), torch.attr("is_grad_enabled"),
+                                torch.attr("_C").attr("_is_tracing")};
     if (nanobind::hasattr(torch.attr("_C"), "_current_graph_task_id")) {
       made->current_graph_task = torch.attr("_C").attr("_current_graph_task_id");
     }
@@ -53,6 +55,9 @@ inline bool is_in_backward() {
   if (function.is_none()) return false;
   return PyLong_AsLong(checked(PyObject_CallNoArgs(function.ptr())).ptr()) != -1;
 }
+
+// torch.jit.trace writes down what is done with tensors.
+inline bool is_tracing() { return checked(PyObject_CallNoArgs(torch_types().is_tracing.ptr())).ptr() == Py_True; }
 
 inline bool is_grad_enabled() {
   return checked(PyObject_CallNoArgs(torch_types().is_grad_enabled.ptr())).ptr() == Py_True;

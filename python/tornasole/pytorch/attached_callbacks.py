@@ -9,12 +9,13 @@ import torch
 from tornasole.pytorch.unseen_callbacks import after_forward
 
 
-def is_compiling() -> bool:
-    return False
+_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+_is_tracing = torch._C._is_tracing
 
 
-if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
-    is_compiling = torch.compiler.is_compiling
+def is_recorded() -> bool:
+    """Whether torch.compile, torch.export or torch.jit.trace writes down what is done, callbacks included."""
+    return _is_compiling() or _is_tracing()
 
 
 class Callback:
@@ -26,7 +27,7 @@ class Callback:
         self._function = function
 
     def __call__(self, *arguments):
-        if is_compiling():
+        if is_recorded():
             return None
         return self._function(*arguments)
 

@@ -211,15 +211,16 @@ class Hook(CallbackMethods, BaseHook):
 
     # ---- called by the captures
 
-    def _cannot_capture(self, module_names: List[str]) -> None:
+    def _cannot_capture(self, module_names: List[str], is_scripted: bool) -> None:
         new = [name for name in module_names if name not in self._uncaptured]
         if not new:
             return
         self._uncaptured += new
         self.logger.warning(
-            "the inputs and outputs of '%s'%s cannot be captured: code made by torch.compile hides them",
+            "the inputs and outputs of '%s'%s cannot be captured: code made by %s hides them",
             new[0],
             "" if len(new) == 1 else f" and {len(new) - 1} more modules",
+            "TorchScript" if is_scripted else "torch.compile",
         )
 
     def _usual_facts(self, module: torch.nn.Module) -> Dict[str, Any]:
