@@ -161,7 +161,10 @@ class LossCalls {
   // A loss of torch.nn.functional: recorded under the function's name, unless another loss called it.
   bool enter_loss_function(nb::handle name, nb::handle arguments) {
     if (inside.is_loss || !is_recording()) return false;
-    safely([&] { inside.is_loss = nb::cast<bool>(begin_loss_function_(name, arguments)); });
+    safely([&] {
+      const bool is_of_another_step = nb::inst_ptr<StepState>(state_)->is_used() && !is_grad_enabled();
+      inside.is_loss = !is_of_another_step && nb::cast<bool>(begin_loss_function_(name, arguments));
+    });
     return inside.is_loss;
   }
   void leave_loss_function(nb::handle name, nb::handle value) {

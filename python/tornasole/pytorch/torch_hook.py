@@ -276,7 +276,8 @@ class Hook(CallbackMethods, BaseHook):
     def _tap_loss(self, loss: torch.nn.Module) -> None:
         if "forward_hook" in self._replaced_callbacks.methods:
             return
-        tap = _engine.ForwardTap(self._engine_hook, loss._get_name(), self._rescue)
+        state = self._state if self._is_automatic else None  # who registers a loss wants it whenever it is called
+        tap = _engine.ForwardTap(self._engine_hook, loss._get_name(), self._rescue, state)
         self._loss_taps.append(Attached.to_module(loss, tap))
 
     def _model_changed(self) -> None:
