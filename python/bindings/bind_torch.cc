@@ -16,6 +16,7 @@
 #include "bindings/python_hook.h"
 #include "bindings/torch_callbacks.h"
 #include "bindings/torch_model.h"
+#include "bindings/torch_steps.h"
 
 namespace tornasole::python {
 namespace {
@@ -82,11 +83,16 @@ void each_tensor(nb::handle value, const Use& use, int depth = 0) {
 // After a module's forward pass: its inputs, then its outputs.
 class ForwardTap {
  public:
-  ForwardTap(nb::object hook, nb::object name, nb::object rescue)
-      : sink_(std::move(hook), std::move(rescue)), name_(std::move(name)), module_(nb::cast<std::string>(name_)) {}
+  // `state`: of the steps, for a loss whose values without gradients belong to a step only until an optimizer has used
+  // it; none for others.
+  ForwardTap(nb::object hook, nb::object name, nb::object rescue, nb::object state)
+      : sink_(std::move(hook), std::move(rescue)),
+        name_(std::move(name)),
+        module_(nb::cast<std::string>(name_)),
+        state_(std::move(state)) {}
 
   void call(nb::handle inputs, nb::handle outputs) {
-    if (is_in_backward()) return;
+    if (is_in_backward() || is_tracing() || is_of_another_step()) return;
     if (calls_++ == 0) first_call_ = next_call();
     each_tensor(inputs, [&](nb::handle tensor) {
       ++inputs_;
@@ -109,9 +115,14 @@ class ForwardTap {
     return calls.fetch_add(1, std::memory_order_relaxed);
   }
 
+  bool is_of_another_step() const {
+    return !state_.is_none() && nb::inst_ptr<StepState>(state_)->is_used() && !is_grad_enabled();
+  }
+
   Sink sink_;
   nb::object name_;
   ModuleName module_;
+  nb::object state_;
   std::int64_t first_call_ = -1;              // its place among the first calls of all taps
   int calls_ = 0, inputs_ = 0, outputs_ = 0;  // since it was made
 };
@@ -209,7 +220,8 @@ void KnownModel::save_parameters() const {
 void bind_torch(nb::module_& module) {
   nb::class_<ForwardTap>(module, "ForwardTap", nb::type_slots(forward_slots),
                          "Called after a module's forward pass: gives its inputs and outputs to the hook.")
-      .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("hook"), nb::arg("name"), nb::arg("rescue"))
+      .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), nb::arg("hook"), nb::arg("name"),
+           nb::arg("rescue"), nb::arg("state").none() = nb::none())
       .def_prop_ro("name", &ForwardTap::name)
       .def_prop_ro("calls", &ForwardTap::calls)
       .def_prop_ro("inputs", &ForwardTap::inputs)

@@ -12,6 +12,7 @@
 #include <deque>
 #include <exception>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -78,17 +79,19 @@ class KnownLosses {
 
  private:
   static constexpr std::size_t kMost = 16;
+  static constexpr std::uint64_t kNoNumber = std::numeric_limits<std::uint64_t>::max();
 
   struct Key {
-    std::int64_t number = -1;
+    std::uint64_t number = kNoNumber;
     nb::object node;  // before PyTorch 2.1, where nodes have no numbers
     bool operator==(const Key& other) const { return number == other.number && node.is(other.node); }
   };
   static Key key_of(const nb::object& node) {
     const nb::object number = nb::steal(PyObject_CallMethodNoArgs(node.ptr(), names().sequence.ptr()));
-    if (number.is_valid()) return {PyLong_AsLongLong(number.ptr()), {}};
+    // Those that gather the gradient of a parameter have the greatest number of 64 bits, each of them.
+    if (number.is_valid()) return {PyLong_AsUnsignedLongLongMask(number.ptr()), {}};
     PyErr_Clear();
-    return {-1, node};
+    return {kNoNumber, node};
   }
   template <typename T>
   static T read_as(const TensorView& view) noexcept {
@@ -211,6 +214,7 @@ class LossCalls {
   bool enter_loss_function(nb::handle name, nb::handle arguments) {
     if (inside.is_loss || !is_recording()) return false;
     safely([&] {
+      if (nb::inst_ptr<StepState>(state_)->is_used() && !is_grad_enabled()) return;  // of another step
       LossFunction* known = find_function(name);
       inside.is_loss =
           (known != nullptr && known->begin(arguments)) || nb::cast<bool>(begin_loss_function_(name, arguments));

@@ -245,6 +245,7 @@ class CalmStep {
     }
     const StepFacts usual = {
         .optimizer_step = state_->known_steps(), .training = is_training, .grad_enabled = has_gradients};
+    state_->begin_step(has_gradients);
     if (is_of_set() && engine_->repeat_step(mode, usual)) {
       pass_->open();
       return due_set_;

@@ -12,13 +12,14 @@ struct TorchTypes {
   nanobind::object current_graph_task;  // none before PyTorch 2.1
   nanobind::object is_grad_enabled;
   nanobind::object is_in_transform;  // none before PyTorch 2.0
+  nanobind::object is_tracing;
 };
 
 inline const TorchTypes& torch_types() {
   static const TorchTypes* types = [] {
     const auto torch = nanobind::module_::import_("torch");
-    auto* made =
-        new TorchTypes{torch.attr("Tensor"), nanobind::none(), torch.attr("is_grad_enabled"), nanobind::none()};
+    auto* made = new TorchTypes{torch.attr("Tensor"), nanobind::none(), torch.attr("is_grad_enabled"), nanobind::none(),
+                                torch.attr("_C").attr("_is_tracing")};
     if (nanobind::hasattr(torch.attr("_C"), "_current_graph_task_id")) {
       made->current_graph_task = torch.attr("_C").attr("_current_graph_task_id");
     }
@@ -63,6 +64,9 @@ inline bool is_in_transform(nanobind::handle tensor) {
   const nanobind::object& function = torch_types().is_in_transform;
   return !function.is_none() && checked(PyObject_CallOneArg(function.ptr(), tensor.ptr())).ptr() == Py_True;
 }
+
+// torch.jit.trace writes down what is done with tensors.
+inline bool is_tracing() { return checked(PyObject_CallNoArgs(torch_types().is_tracing.ptr())).ptr() == Py_True; }
 
 inline bool is_grad_enabled() {
   return checked(PyObject_CallNoArgs(torch_types().is_grad_enabled.ptr())).ptr() == Py_True;

@@ -24,6 +24,14 @@ struct StepState {
     return counts_steps ? std::optional(optimizer_steps) : std::nullopt;
   }
 
+  void begin_step(bool has_gradients) noexcept {
+    has_gradients_ = has_gradients;
+    begun_at_ = optimizer_steps;
+  }
+  // Whether an optimizer has used what the open step is for. A loss that is computed without gradients from then on is
+  // of something else, such as a model of averaged weights that is evaluated.
+  bool is_used() const noexcept { return has_gradients_ && optimizer_steps > begun_at_; }
+
   // By group of parameters; whether they are to be saved. A model may be called often for one step of an optimizer:
   // they are saved once for it.
   using Rates = std::vector<std::optional<double>>;
@@ -36,6 +44,8 @@ struct StepState {
 
  private:
   std::int64_t told_at_ = -1;
+  std::int64_t begun_at_ = 0;
+  bool has_gradients_ = false;
   Rates told_rates_;
 };
 

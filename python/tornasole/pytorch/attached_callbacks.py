@@ -9,12 +9,9 @@ import torch
 from tornasole.pytorch.unseen_callbacks import after_forward
 
 
-def is_compiling() -> bool:
-    return False
-
-
-if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
-    is_compiling = torch.compiler.is_compiling
+# Whether torch.compile or torch.export, or torch.jit.trace, writes down what is done, callbacks included.
+is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+is_tracing = torch._C._is_tracing
 
 
 class Callback:
@@ -26,7 +23,7 @@ class Callback:
         self._function = function
 
     def __call__(self, *arguments):
-        if is_compiling():
+        if is_compiling() or is_tracing():
             return None
         return self._function(*arguments)
 

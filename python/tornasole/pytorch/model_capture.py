@@ -26,7 +26,7 @@ from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.guard import guard
 from tornasole.modes import ModeKeys
-from tornasole.pytorch.attached_callbacks import Attached, AttachedToGradient, Callback, is_compiling
+from tornasole.pytorch.attached_callbacks import Attached, AttachedToGradient, Callback, is_compiling, is_tracing
 from tornasole.pytorch.functional_taps import FunctionalTaps
 from tornasole.pytorch.host_tensors import is_distributed, is_unmade, local_part
 from tornasole.pytorch.kept_gradients import KeptGradientTap, watched
@@ -110,7 +110,7 @@ class _StepCallback(Callback):
         self._begin_calm = capture._calm.begin_calm
 
     def __call__(self, module, _inputs) -> None:
-        if is_compiling():
+        if is_compiling() or is_tracing():
             return
         try:
             due_set = self._begin_calm(module)
@@ -167,7 +167,7 @@ class ModelCapture:
         self.call_order: Dict[str, int] = {}  # of the modules that were called, once that was seen
         self._taps: Dict[int, _Taps] = {}
         self._hanging: Optional[_Taps] = None
-        self._compiled_call: Optional[Tuple[Callable, Callable]] = None  # in place of what
+        self._compiled_call: Optional[Tuple[Callable, Callable, Callable]] = None  # of which module, in place of what
         # What a root that was registered before was compiled into.
         self._compiled: Optional["weakref.ref[torch.nn.Module]"] = None
         self._pass = _engine.PassEnd()
@@ -180,10 +180,13 @@ class ModelCapture:
         self._find_structure(root)
         self._other_entry: Optional[OtherEntry] = None
         self._handle: Any = None  # of what begins steps
-        if begins_steps:
-            self._handle = before_forward(root if entry is None else entry, _StepCallback(self))
-        else:
+        begins = root if entry is None else entry
+        if not begins_steps:
             weakref.finalize(root, self._take_off_parts).atexit = False
+        elif getattr(begins, "_compiled_call_impl", None) is not None:
+            self._begin_at_compiled_call(begins)
+        else:
+            self._handle = before_forward(begins, _StepCallback(self))
 
     def become_compiled(self, compiled: Optional[torch.nn.Module]) -> None:
         """The root was compiled after it was registered, into another module or in its place.
@@ -195,22 +198,29 @@ class ModelCapture:
         if not self.begins_steps:
             self._compiled = None if compiled is None else weakref.ref(compiled)
             return
-        self._handle.remove()
+        if self._handle is not None:
+            self._handle.remove()
         self._pass.set_used(False)
         if compiled is not None:
             self._compiled = weakref.ref(compiled)  # its name and structure are those of the root
             self._handle = before_forward(compiled, _StepCallback(self))
             return
-        run = self._root()._compiled_call_impl
+        root = self._root()
+        if root is not None:
+            self._begin_at_compiled_call(root)
+
+    def _begin_at_compiled_call(self, module: torch.nn.Module) -> None:
+        """A step begins where this module is called, which was compiled in place: its callbacks are compiled with it."""
+        run, known = module._compiled_call_impl, weakref.ref(module)
 
         def begin_and_run(*arguments, **keywords):
-            root = self._root()
-            if root is not None and not is_compiling():
-                self.before_forward(root)
+            called = known()
+            if called is not None and not is_compiling() and not is_tracing():
+                self.before_forward(called)
             return run(*arguments, **keywords)
 
-        self._root()._compiled_call_impl = begin_and_run
-        self._compiled_call = begin_and_run, run
+        module._compiled_call_impl = begin_and_run
+        self._compiled_call = known, begin_and_run, run
 
     def begin_at(self, part: torch.nn.Module, passes: Callable[[], int]) -> None:
         """From now on a call of this part, where the root is not running, begins a step too: see OtherEntry."""
@@ -219,11 +229,13 @@ class ModelCapture:
             self._other_entry = OtherEntry(self, root, part, passes)
 
     def uncaptured(self) -> List[str]:
-        """Modules whose inputs and outputs cannot be had, by name: they run inside compiled code."""
+        """Modules whose inputs and outputs cannot be had, by name: they run inside compiled code, or take no callbacks."""
         return [
             name
             for i, (name, module) in enumerate(self.modules())
-            if (self.is_compiled and i > 0) or getattr(module, "_compiled_call_impl", None) is not None
+            if (self.is_compiled and i > 0)
+            or getattr(module, "_compiled_call_impl", None) is not None
+            or isinstance(module, torch.jit.RecursiveScriptModule)
         ]
 
     # ---- the model
@@ -249,8 +261,10 @@ class ModelCapture:
         for dotted, module in root.named_modules():
             if id(module) in theirs:
                 continue
-            self._sizes += [(module._parameters, len(module._parameters)), (module._modules, len(module._modules))]
-            self._places += [(module._modules, key, part, None) for key, part in module._modules.items()]
+            is_scripted = isinstance(module, torch.jit.ScriptModule)  # has no dicts, and what it has stays
+            if not is_scripted:
+                self._sizes += [(module._parameters, len(module._parameters)), (module._modules, len(module._modules))]
+                self._places += [(module._modules, key, part, None) for key, part in module._modules.items()]
             for key, parameter in module._parameters.items():
                 if parameter is None or id(parameter) in seen:
                     continue
@@ -259,7 +273,8 @@ class ModelCapture:
                 self._parameters.append((name, parameter))
                 if parameter.requires_grad:
                     self.trained.add(name)
-                self._places.append((module._parameters, key, parameter, parameter.requires_grad))
+                if not is_scripted:
+                    self._places.append((module._parameters, key, parameter, parameter.requires_grad))
 
     # ---- steps
 
@@ -428,14 +443,15 @@ class ModelCapture:
             taps.attached.append(AttachedToGradient(parameter, KeptGradientTap(self._hook, name, parameter)))
         out_of_reach = set(self.uncaptured())
         compiled = None if self._compiled is None else self._compiled()
-        hidden = []
+        hidden: List[Tuple[str, bool]] = []
         for i, (name, module) in enumerate([] if "forward_hook" in self._replaced else self.modules()):
             if name not in out_of_reach:
                 # The wrapper around compiled code is called outside it.
                 self._tap_module(taps, name, compiled if i == 0 and compiled is not None else module)
             elif engine.wants(f"{name}_output_0") or engine.wants(f"{name}_input_0"):
-                hidden.append(name)
-        self._hook._cannot_capture(hidden)
+                hidden.append((name, isinstance(module, torch.jit.RecursiveScriptModule)))
+        for is_scripted in (False, True):
+            self._hook._cannot_capture([name for name, known in hidden if known is is_scripted], is_scripted)
         root = self._root()
         if root is not None and self._has_root_pass:
             taps.attached.append(Attached.to_module(root, self._pass, even_on_error=self._hook._captures_functions))
@@ -495,8 +511,10 @@ class ModelCapture:
         """Takes everything off the model."""
         self._take_off_parts()
         self._pass.set_listener(None)
-        root = self._root()
-        if root is not None and self._compiled_call is not None and root._compiled_call_impl is self._compiled_call[0]:
-            root._compiled_call_impl = self._compiled_call[1]
+        if self._compiled_call is not None:
+            known, ours, run = self._compiled_call
+            module = known()
+            if module is not None and module._compiled_call_impl is ours:
+                module._compiled_call_impl = run
         if self._handle is not None:
             self._handle.remove()

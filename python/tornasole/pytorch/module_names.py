@@ -30,6 +30,15 @@ def is_compiled(module: torch.nn.Module) -> bool:
     return isinstance(module._modules.get("_orig_mod"), torch.nn.Module)
 
 
+def _written_name(module: torch.nn.Module) -> str:
+    """Of the class that somebody wrote, not of the one that ``fully_shard`` and the like make of it for a module."""
+    made, bases = type(module), type(module).__bases__
+    is_made = len(bases) == 2 and bases[0].__module__.startswith("torch.distributed.")
+    if is_made and made.__name__.endswith(bases[1].__name__) and made._get_name is torch.nn.Module._get_name:
+        return bases[1].__name__
+    return module._get_name()
+
+
 class ModuleNames:
     """The names of one registered root and of everything below it. Does not keep the root.
 
@@ -44,7 +53,7 @@ class ModuleNames:
         self._is_parallel = type(named).__name__ in _PARALLEL
         if stable and self._is_parallel and isinstance(named._modules.get("module"), torch.nn.Module):
             named = unwrapped(named._modules["module"])
-        self.root = named._get_name()
+        self.root = _written_name(named) if stable else named._get_name()
         self._prefix = ""
         if beside:
             name = self.root

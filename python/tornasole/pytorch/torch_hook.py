@@ -211,15 +211,16 @@ class Hook(CallbackMethods, BaseHook):
 
     # ---- called by the captures
 
-    def _cannot_capture(self, module_names: List[str]) -> None:
+    def _cannot_capture(self, module_names: List[str], is_scripted: bool) -> None:
         new = [name for name in module_names if name not in self._uncaptured]
         if not new:
             return
         self._uncaptured += new
         self.logger.warning(
-            "the inputs and outputs of '%s'%s cannot be captured: code made by torch.compile hides them",
+            "the inputs and outputs of '%s'%s cannot be captured: code made by %s hides them",
             new[0],
             "" if len(new) == 1 else f" and {len(new) - 1} more modules",
+            "TorchScript" if is_scripted else "torch.compile",
         )
 
     def _usual_facts(self, module: torch.nn.Module) -> Dict[str, Any]:
@@ -276,7 +277,8 @@ class Hook(CallbackMethods, BaseHook):
     def _tap_loss(self, loss: torch.nn.Module) -> None:
         if "forward_hook" in self._replaced_callbacks.methods:
             return
-        tap = _engine.ForwardTap(self._engine_hook, loss._get_name(), self._rescue)
+        state = self._state if self._is_automatic else None  # who registers a loss wants it whenever it is called
+        tap = _engine.ForwardTap(self._engine_hook, loss._get_name(), self._rescue, state)
         self._loss_taps.append(Attached.to_module(loss, tap))
 
     def _model_changed(self) -> None:

@@ -8,7 +8,7 @@
 import functools
 from typing import Any, Callable
 
-from tornasole.pytorch.attached_callbacks import is_compiling
+from tornasole.pytorch.attached_callbacks import is_compiling, is_tracing
 from tornasole.core.uncounted_frames import uncounted
 
 
@@ -18,7 +18,7 @@ def stand_in(function: Callable, enter: Callable[[tuple], bool], leave: Callable
 
     @functools.wraps(function)
     def called_instead(*arguments, **keywords):
-        if is_compiling():
+        if is_compiling() or is_tracing():
             return function(*arguments, **keywords)
         is_entered = enter(arguments)
         try:

@@ -96,8 +96,8 @@ class Attachment:
             self.take(root, module)
 
     def _look_for_next_model(self, module: torch.nn.Module) -> None:
-        if torch.is_grad_enabled() and any(id(parameter) in self._next for parameter in self._calls.weights_of(module)):
-            self._begin_another(module)
+        if any(id(parameter) in self._next for parameter in self._calls.weights_of(module)):
+            self._begin_another(module)  # also without gradients: it may be evaluated before it is trained
 
     def _begin_another(self, module: torch.nn.Module) -> None:
         """The training of the hook is over: the one of this module has its own."""

@@ -499,3 +499,38 @@ with torch.no_grad():
     with_rate = [step for step, _, _ in trial.modes() if "scalar/learning_rate/0" in trial.names_at(step)]
     # The optimizer is known after its first step.
     assert with_rate == [*range(3, 36, 3), 36, 37], "at the first of three calls, and at every call of the evaluation"
+
+
+ASIDE = """
+import copy
+mean = copy.deepcopy(net)
+criterion = nn.CrossEntropyLoss()
+def train(net, optimizer):
+    for epoch in range(3):
+        for _ in range(4):
+            optimizer.zero_grad()
+            criterion(net(inputs), labels).backward()
+            optimizer.step()
+            with torch.no_grad():
+                for old, new in zip(mean.parameters(), net.parameters()):
+                    old.lerp_(new, 0.1)
+        with torch.no_grad():
+            for _ in range(3):
+                criterion(mean(inputs), labels), F.cross_entropy(mean(inputs), labels)
+train(net, optimizer)
+other = Net()
+optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+with torch.no_grad():
+    criterion(other(inputs), labels)
+train(other, optimizer)
+"""
+
+
+def test_losses_of_a_model_that_is_only_evaluated_belong_to_no_step(run_program, tmp_path):
+    """As that of averaged weights is; a model that is evaluated before it is trained has that in its own trial."""
+    ran = run_program(NET + ASIDE, under=["--out", "out", "--preset", "light"])
+    assert ran.returncode == 0, ran.stderr
+    for name, steps in (("out", 12), ("out-2", 13)):
+        trial = TrialDump(tmp_path / name)
+        assert trial.steps["TRAIN"] == list(range(steps))
+        assert trial.collection("losses") == ["CrossEntropyLoss_output_0"]

@@ -42,6 +42,11 @@ LOSSES = [
     ("a loss module", "nn.CrossEntropyLoss()(net(inputs), labels)", "CrossEntropyLoss_output_0"),
     ("a loss function", "F.cross_entropy(net(inputs), labels)", "cross_entropy_output_0"),
     ("a loss function divided", "F.nll_loss(net(inputs).log_softmax(1), labels) / 2", "nll_loss_output_0"),
+    (
+        "a loss weighted by what is trained",
+        "(net.fc1.bias[0] + 1) * F.cross_entropy(net(inputs), labels).sqrt().square()",
+        "cross_entropy_output_0",
+    ),
     ("a loss written by hand", "(net(inputs).square().mean() + 1).log()", "backward_loss_output_0"),
 ]
 

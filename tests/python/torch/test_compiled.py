@@ -28,9 +28,16 @@ def register_then_compile_in_place(hook, net):
     return net
 
 
-@pytest.mark.parametrize(
-    "prepare", [compile_then_register, register_then_compile, register_then_compile_in_place], ids=lambda f: f.__name__
-)
+def compile_in_place_then_register(hook, net):
+    net.compile(backend="aot_eager")
+    hook.register_module(net)
+    return net
+
+
+WAYS = [compile_then_register, register_then_compile, register_then_compile_in_place, compile_in_place_then_register]
+
+
+@pytest.mark.parametrize("prepare", WAYS, ids=lambda f: f.__name__)
 def test_no_break_no_recompilation_and_names_of_what_is_missing(prepare, tmp_path, monkeypatch):
     dynamo.reset()
     dynamo.utils.counters.clear()

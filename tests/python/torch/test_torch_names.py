@@ -251,6 +251,25 @@ def test_parallel_wrappers_in_names(tmp_path):
         assert weight in TrialDump(tmp_path / str(stable)).names
 
 
+def test_a_sharded_model_in_names(tmp_path):
+    fsdp = pytest.importorskip("torch.distributed.fsdp")
+    if not hasattr(fsdp, "fully_shard"):
+        pytest.skip("needs PyTorch 2.6: fully_shard")
+    distributed = torch.distributed
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        net = model_zoo.Plain()
+        fsdp.fully_shard(net, mesh=distributed.init_device_mesh("cpu", (1,)))
+        for stable, root in ((False, "FSDPPlain"), (True, "Plain")):
+            hook = hook_for(tmp_path / str(stable), include_collections=["weights"], stable_names=stable)
+            hook.register_module(net)
+            net(model_zoo.batch(0)[0])
+            hook.close()
+            assert f"{root}_fc1.weight" in TrialDump(tmp_path / str(stable)).names
+    finally:
+        distributed.destroy_process_group()
+
+
 def test_every_element_type(tmp_path):
     hook, net = hook_for(tmp_path / "run", include_regex="value"), model_zoo.Plain()
     hook.register_module(net)
