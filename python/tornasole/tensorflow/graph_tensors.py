@@ -2,9 +2,9 @@
 
 Fetching a tensor runs its operation, and an operation may do something: assign a variable, take a batch off a queue,
 draw a random number. So beside the program's own fetches only these are fetched: tensors of operations that those need
-and that run in any case, the values of variables, and losses if all that has to run for them besides does nothing but
-compute. (The gradients of a mean do not need the mean: a program that fetches its training operation alone never
-computes its loss.)
+and that run in any case, what the program feeds, the values of variables, and losses and tensors that the program gave
+to a collection if all that has to run for them besides does nothing but compute. (The gradients of a mean do not need
+the mean: a program that fetches its training operation alone never computes its loss.)
 """
 
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
@@ -57,6 +57,7 @@ class GraphTensors:
     def __init__(self, graph: Any):
         self._graph = graph
         self._by_name: Dict[str, GraphTensor] = {}
+        self._given: Set[str] = set()  # by the program, to a collection
         self._running: Dict[Tuple, FrozenSet[str]] = {}
         self._computable: Dict[Tuple, bool] = {}
 
@@ -71,6 +72,10 @@ class GraphTensors:
             tensor = tensor.values
         if tensor.name not in self._by_name or collection is not None:
             self._by_name[tensor.name] = GraphTensor(tensor.name, tensor, collection, False)
+
+    def mark_given(self, tensor: Any) -> None:
+        """A tensor that the program itself put into a collection, as an object: it is wanted for its own sake."""
+        self._given.add(tensor.name)
 
     def add_all_others(self) -> None:
         """Every other tensor that can be fetched and has numbers in it."""
@@ -90,7 +95,8 @@ class GraphTensors:
     def that_run(self, tensors: List[GraphTensor], fetches: Any, feeds: Any, losses: str) -> List[GraphTensor]:
         """Those of them that can be fetched along with these fetches and feeds of the program.
 
-        Tensors of the collection ``losses`` can if nothing but computing is to be done for them.
+        Tensors of the collection ``losses`` and those that were given can if nothing but computing is to be done for
+        them.
         """
         operations = _operations(self._graph, fetches)
         fed = frozenset(getattr(key, "name", str(key)) for key in (feeds or {}))
@@ -100,11 +106,9 @@ class GraphTensors:
         running = self._running[key]
 
         def can_be_fetched(entry: GraphTensor) -> bool:
-            if entry.tensor.name in fed:
-                return False
-            if entry.is_variable or entry.tensor.op.name in running:
+            if entry.tensor.name in fed or entry.is_variable or entry.tensor.op.name in running:
                 return True
-            if entry.collection != losses:
+            if entry.collection != losses and entry.tensor.name not in self._given:
                 return False
             known = (key, entry.name)
             if known not in self._computable:

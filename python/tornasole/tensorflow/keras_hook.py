@@ -31,6 +31,7 @@ from tornasole.tensorflow.keras_graph import GraphBatches
 from tornasole.tensorflow.keras_names import gradient_name, named_layers, variable_name
 from tornasole.tensorflow.keras_values import KerasValues
 from tornasole.tensorflow.optimizer_wraps import is_built
+from tornasole.tensorflow.profiler_calls import ProfilerCalls
 from tornasole.tensorflow.single_batches import KINDS, SingleBatches
 from tornasole.tensorflow.step_functions import ModeFunctions
 from tornasole.tensorflow.step_tap import NotTapped
@@ -43,7 +44,7 @@ _TRAIN, _EVAL, _PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
 _INSIDE = (CollectionKeys.LAYERS, CollectionKeys.GRADIENTS, CollectionKeys.INPUTS, CollectionKeys.OUTPUTS)
 
 
-class KerasHook(KerasValues, tf.keras.callbacks.Callback):
+class KerasHook(ProfilerCalls, KerasValues, tf.keras.callbacks.Callback):
     """Captures tensors of a Keras training into a trial: a callback of ``fit``, ``evaluate`` and ``predict``.
 
     >>> hook = KerasHook(out_dir="runs/mnist", save_config=SaveConfig(save_interval=100))  # doctest: +SKIP

@@ -122,8 +122,12 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
             tensors.add_tensor(gradient, CollectionKeys.GRADIENTS)
         for collection in self.collection_manager.collections.values():
             for _, given in collection._objects():
-                if isinstance(given, tf.Variable) and given.graph is self.graph:
+                if getattr(given, "graph", None) is not self.graph:
+                    continue
+                if isinstance(given, tf.Variable):
                     tensors.add_variable(given, collection.name)
+                else:
+                    tensors.mark_given(given)
         if self.tensorboard_dir:
             for summary in _v1.get_collection(_v1.GraphKeys.SUMMARIES):
                 tensors.add_tensor(summary, CollectionKeys.TENSORFLOW_SUMMARIES)

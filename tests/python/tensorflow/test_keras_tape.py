@@ -1,5 +1,6 @@
 """Custom loops: what a wrapped tape saves."""
 
+import contextlib
 import json
 
 import keras_models
@@ -59,6 +60,28 @@ def test_everything_of_a_step(tmp_path, saved):
     assert [float(trial.tensor("loss").value(step)) for step in (0, 2)] == [losses[0], losses[2]]
     kernel = next(name for name in weights if "first" in name)
     assert numpy.array_equal(trial.tensor(kernel).value(0), before), "before the update"
+
+
+def test_the_calls_of_a_profiler_around_steps_change_nothing(tmp_path, saved):
+    def run(name, calls_profiler):
+        tf.keras.utils.set_random_seed(5)
+        hook = smd.KerasHook(tmp_path / name, save_config=smd.SaveConfig(save_interval=2), save_all=True)
+        model = keras_models.dense()
+        with hook.profiler() if calls_profiler else contextlib.nullcontext():
+            loop(hook, model, steps=2)
+        if calls_profiler:
+            hook.profiling_start_batch()
+            hook.profiling_end_batch(mode=smd.modes.TRAIN)
+        with hook.profiler(mode=smd.modes.EVAL) if calls_profiler else contextlib.nullcontext():
+            loop(hook, model, steps=1)
+        if calls_profiler:
+            hook.profiling_end()
+            with pytest.raises(RuntimeError, match="of the step"), hook.profiler():
+                raise RuntimeError("of the step")
+        hook.close()
+        return saved(tmp_path / name)
+
+    assert run("profiled", True) == run("plain", False)
 
 
 def test_a_registered_model_shows_its_layers(tmp_path, saved):

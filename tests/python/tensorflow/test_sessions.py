@@ -6,6 +6,7 @@ import tensorflow as tf
 import tornasole.tensorflow as smd
 
 v1 = tf.compat.v1
+EVERY_STEP = smd.SaveConfig(save_interval=1)
 
 
 def simple(hook, steps=4, fetch_loss=True):
@@ -73,7 +74,7 @@ def test_everything_that_runs_and_nothing_else(tmp_path, saved):
     assert simple(hook) == simple(None), "no operation ran that would not have run"
     hook.close()
     names = saved()[0]
-    assert {"answer:0", "model/weight:0", "given:0"} & names and "unfed:0" not in names
+    assert {"answer:0", "model/weight:0", "given:0"} <= names and "unfed:0" not in names
 
 
 def test_modes_and_what_is_added(tmp_path, saved):
@@ -89,6 +90,35 @@ def test_modes_and_what_is_added(tmp_path, saved):
     assert saved() == {0: {"doubled:0", "counter:0"}}
     trial = smd.create_trial(str(tmp_path / "run"))
     assert trial.steps(mode=smd.modes.EVAL) == [0] and trial.tensor("counter:0").value(0) == 7
+
+
+def test_what_is_fed_and_what_the_program_gave(tmp_path, saved):
+    hook = smd.SessionHook(tmp_path / "run", include_collections=["inputs", "losses", "mine"], save_config=EVERY_STEP)
+    with tf.Graph().as_default():
+        given = v1.placeholder(tf.float32, (None, 2), name="given")
+        absent = v1.placeholder(tf.float32, (None, 1), name="absent")
+        weight = v1.get_variable("weight", (2, 1))
+        answer = tf.matmul(given, weight, name="answer")
+        # A mean: its gradients do not need it.
+        loss = tf.reduce_mean((answer - tf.reduce_sum(given, 1, keepdims=True)) ** 2, name="loss")
+        likely = tf.nn.sigmoid(answer, name="likely")
+        drawn = tf.random.uniform((2,), name="drawn")
+        hook.add_to_collection("inputs", [given, absent])
+        hook.add_to_collection("losses", loss)
+        hook.get_collection("mine").add([likely, drawn, answer + absent])
+        train = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+        fed = numpy.float32([[1, 2], [3, 4]])
+        with v1.train.MonitoredSession(hooks=[hook]) as session:
+            session.run(train, {given: fed})
+            session.run(train, {given: fed.tolist(), answer: [[0.0], [0.0]]})
+    hook.close()
+    assert saved() == {0: {"given:0", "loss:0", "likely:0"}, 1: {"given:0", "loss:0", "likely:0"}}
+    trial = smd.create_trial(str(tmp_path / "run"))
+    assert trial.tensor_names(collection="losses") == ["loss:0"]
+    assert trial.tensor_names(collection="inputs") == ["given:0"]
+    assert (trial.tensor("given:0").value(0) == fed).all() and (trial.tensor("given:0").value(1) == fed).all()
+    assert (trial.tensor("likely:0").value(1) == 0.5).all(), "of the answer that was fed"
+    assert hook.report()["errors"] == []
 
 
 def test_the_older_name(tmp_path, saved):
