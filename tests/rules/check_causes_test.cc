@@ -241,5 +241,124 @@ TEST(Plateau, TasksThatDifferLeaveTheGuessInDoubt) {
   EXPECT_FALSE(stays_at_guess(of_tasks(0.3, 1.6).record));
 }
 
+TEST(LearningRateSanity, WhatStartsAtZeroAndGetsTheLargestGradientsStandsStillToo) {
+  for (const auto& [update, is_root] : {std::pair(1e-7, true), std::pair(1.0, false)}) {
+    MadeRun run(100);
+    run.losses(flat);
+    run.add("table", {.role = Role::kWeight, .parameter = "table", .rank = 2},
+            {{Column::kUpdate, 1e-9}, {Column::kBefore, 10}, {Column::kGap, 1}, {Column::kCount, 100}});
+    run.gradient("table", 1e-9);
+    run.add("zeros", {.role = Role::kWeight, .parameter = "zeros", .rank = 2}, [&](std::size_t i) {
+      return Columns{{Column::kUpdate, update},
+                     {Column::kBefore, update * static_cast<double>(i)},
+                     {Column::kGap, 1},
+                     {Column::kCount, 100}};
+    });
+    run.gradient("zeros", 1);
+    EXPECT_EQ(depth_of(kCheckLearningRate, run) < kCheckVanishingGradient.depth, is_root) << update;
+  }
+}
+
+TEST(PoorWeightInitialization, ZerosAreNotToBlameForWhatTheOptimizerLeavesAlone) {
+  struct Case {
+    const char* what;
+    double gradient;  // that reaches the zeros; NaN if none is known
+    bool moves;       // another weight
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"no gradient reaches the zeros", 0, false, 1},
+      {"a gradient reaches them, and nobody takes it", 0.1, false, 0},
+      {"nothing is known of gradients, and others learn", NAN, true, 1},
+      {"no gradient was seen anywhere, and nothing moves", NAN, false, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(30);
+    run.losses(flat);
+    run.add("zeros", {.role = Role::kWeight, .parameter = "zeros", .rank = 2},
+            {{Column::kMean, 0}, {Column::kStd, 0}, {Column::kMin, 0}, {Column::kMax, 0}, {Column::kL2, 0}});
+    run.add("other", {.role = Role::kWeight, .parameter = "other", .rank = 2}, [&](std::size_t i) {
+      return Columns{
+          {Column::kMean, 0.1}, {Column::kStd, 1}, {Column::kL2, c.moves ? 10 + static_cast<double>(i) : 10}};
+    });
+    if (!std::isnan(c.gradient)) run.gradient("zeros", c.gradient);
+    EXPECT_EQ(ask(kCheckPoorStart, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(TrainEvalMismatch, WhatWasLearnedBeforeKeepsItsStatistics) {
+  struct Case {
+    const char* what;
+    bool is_fine_tuned, trains_batch_norm;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"all is trained", false, true, 1},
+      {"a new head on layers that are left as they are", true, false, 0},
+      {"some layers are left as they are, and a batch normalisation is trained", true, true, 1},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(10);
+    run.record.layer_classes = {"batchnorm2d", "linear"};
+    run.record.is_fine_tuned = c.is_fine_tuned;
+    run.record.trains_batch_norm = c.trains_batch_norm;
+    for (StepFacts& facts : run.record.facts) facts.training = false, facts.backward_in_eval = true;
+    EXPECT_EQ(ask(kCheckTrainEval, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(LossActivationMismatch, LossesOverSequencesOfPyTorchTakeLogarithms) {
+  struct Case {
+    const char* what;
+    const char* framework;
+    double low, high;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"logarithms of probabilities", "pytorch", -9, -0.01, 0},
+      {"logarithms of which none is near zero, frames before samples", "pytorch", -9, -1.7, 0},
+      {"probabilities", "pytorch", 0.01, 0.97, 1},
+      {"scores", "pytorch", -3, 4, 1},
+      {"scores, as others take them", "mxnet", -3, 4, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(10);
+    run.record.framework = c.framework;
+    run.of_loss(Role::kPredictions, "ctcloss",
+                {{Column::kMin, c.low}, {Column::kMax, c.high}, {Column::kMean, 0.2}, {Column::kUnits, 5}});
+    EXPECT_EQ(ask(kCheckLossInput, run).size(), c.verdicts) << c.what;
+  }
+}
+
+TEST(LossDivergence, ALossWithItsSignTurnedRoundIsMadeLarge) {
+  struct Case {
+    const char* what;
+    double turned;  // share of the passes that start from the negative
+    bool climbs, is_contest;
+    bool is_told;
+  };
+  const Case cases[] = {
+      {"the loss is made as large as it can be", 1, true, false, true},
+      {"the sign is turned now and then", 0.3, true, false, false},
+      {"it falls all the same: others learn from it", 1, false, false, false},
+      {"one side of a contest makes it large", 1, true, true, false},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses([&](std::size_t i) { return 2 + (c.climbs ? 0.01 : -0.01) * static_cast<double>(i); });
+    History& sign = run.add("scalar/loss_sign", {.role = Role::kLossSign}, {{Column::kMean, -1}});
+    const auto kept = static_cast<std::ptrdiff_t>(c.turned * 100);
+    sign.points.erase(sign.points.begin() + kept, sign.points.end());
+    sign.rows.erase(sign.rows.begin() + kept, sign.rows.end());
+    if (c.is_contest) run.record.optimizers = 2, run.record.optimizers_of_others = 1;
+    const std::vector<Verdict> verdicts = ask(kCheckLossTrend, run);
+    const bool is_told = !verdicts.empty() && verdicts[0].message.find("sign turned") != std::string::npos;
+    EXPECT_EQ(is_told, c.is_told) << c.what;
+    if (c.is_told) {
+      EXPECT_EQ(depth_of(kCheckLossTrend, run), 0) << "nothing else explains it";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tornasole::rules

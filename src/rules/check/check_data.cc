@@ -269,6 +269,8 @@ void look_at_modes(const RunRecord& run, Judgement& judgement) {
     return;
   }
   const bool is_sensitive = std::ranges::any_of(run.layer_classes, changes_with_mode);
+  // What was learned before and is not to change keeps its statistics on purpose while other layers learn.
+  const bool is_kept = run.is_fine_tuned && !run.trains_batch_norm;
   std::vector<std::int64_t> backward;
   std::vector<std::int64_t> forward;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
@@ -277,7 +279,7 @@ void look_at_modes(const RunRecord& run, Judgement& judgement) {
     if (facts.training.value_or(false) && facts.grad_enabled == false) forward.push_back(run.steps[i].global_step);
   }
   constexpr std::size_t kPatience = 3;
-  if (backward.size() >= kPatience && is_sensitive) {
+  if (backward.size() >= kPatience && is_sensitive && !is_kept) {
     judgement.add(
         {.severity = Severity::kWarning,
          .first_step = backward.front(),

@@ -312,21 +312,45 @@ void blame_high_rate(const RunRecord& run, const Steps& steps, const Excess& exc
                  .evidence = evidence_of("relative change of the weights by a step", steps.median)});
 }
 
+// The root mean square of what one optimizer step changes an element by.
+double step_of_element(const History& weight, std::size_t row) {
+  return weight.at(Column::kUpdate, row) / std::sqrt(weight.at(Column::kCount, row)) /
+         std::max(1.0, weight.at(Column::kGap, row));
+}
+
+// That of an element itself, in weights that do not start at zero: what becomes of those that do is measured by it.
+double usual_element(const RunRecord& run) {
+  std::vector<double> sizes;
+  for (const History* weight : trained_weights(run)) {
+    if (starts_at_zero(*weight)) continue;
+    std::vector<double> own;
+    for (std::size_t i = 0; i < weight->size(); ++i) {
+      own.push_back(weight->at(Column::kBefore, i) / std::sqrt(weight->at(Column::kCount, i)));
+    }
+    sizes.push_back(median(std::move(own)));
+  }
+  return median(std::move(sizes));
+}
+
 // Whether gradients arrive, and even the weight that gets the largest ones stands still: then the rate is to blame, and
 // not what happens to the gradients on their way.
 bool are_gradients_wasted(const RunRecord& run) {
   constexpr double kNothing = 1e-7;
   constexpr double kStill = 1e-5;
+  const double usual = usual_element(run);
   double largest = 0;
   double movement = 0;
   for (const History* weight : trained_weights(run)) {
     const History* gradient = run.find("gradient/" + weight->name);
-    if (gradient == nullptr || starts_at_zero(*weight)) continue;
+    if (gradient == nullptr) continue;
+    const bool is_from_zero = starts_at_zero(*weight);
     std::vector<double> sizes, ratios;
     for (std::size_t i = 0; i < gradient->size(); ++i) {
       sizes.push_back(gradient->at(Column::kL2, i) / std::sqrt(std::max(1.0, gradient->at(Column::kCount, i))));
     }
-    for (std::size_t i = 0; i < weight->size(); ++i) ratios.push_back(ratio_at(*weight, i));
+    for (std::size_t i = 0; i < weight->size(); ++i) {
+      ratios.push_back(is_from_zero ? step_of_element(*weight, i) / usual : ratio_at(*weight, i));
+    }
     const double size = median(std::move(sizes));
     if (!(size > largest)) continue;
     largest = size;

@@ -73,6 +73,33 @@ void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, 
   judgement.add(std::move(verdict));
 }
 
+// Backward passes that start from the loss with its sign turned round: it is made as large as it can be.
+bool look_at_sign(const RunRecord& run, const Series& losses, Judgement& judgement) {
+  constexpr double kMost = 0.9;
+  constexpr int kAtTheRoot = -7;  // nothing else needs a reason then
+  const auto signs = run.of_role(Role::kLossSign);
+  if (signs.empty() || is_contest(run) || is_loss_falling(run)) return false;
+  std::size_t turned = 0;
+  for (const double sign : run.series(*signs.front(), Column::kMean, run.training_mode()).values) turned += sign < 0;
+  if (static_cast<double>(turned) < kMost * static_cast<double>(losses.size())) return false;
+  judgement.add({.rule = "LossDivergence",
+                 .severity = Severity::kError,
+                 .first_step = losses.steps.front(),
+                 .last_step = losses.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = loss_names(run),
+                 .value = losses.values.back(),
+                 .threshold = losses.values.front(),
+                 .message = fmt::format("Backward passes start from the loss with its sign turned round: the training "
+                                        "makes the loss as large as it can ({:.4g} at first, {:.4g} at the end).",
+                                        losses.values.front(), losses.values.back()),
+                 .causes = {"a minus sign before a loss that is to be made small"},
+                 .advice = {"call backward() on the loss itself"},
+                 .evidence = evidence_of(loss_name(run), losses)},
+                kAtTheRoot);
+  return true;
+}
+
 void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const Mode mode = run.training_mode();
   const Series losses = run.losses(mode);
@@ -85,6 +112,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.cannot(std::string(kCollectsItsData));
     return;
   }
+  if (look_at_sign(run, losses, judgement)) return;
   const WindowMeans windows = loss_windows(run, losses, kWindows, 4);
   if (windows.means.size() < 2 || !std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); }))
     return;
