@@ -360,5 +360,73 @@ TEST(LossDivergence, ALossWithItsSignTurnedRoundIsMadeLarge) {
   }
 }
 
+TEST(LearningRateSanity, WeightsThatStoppedTellOfARateThatNobodySaved) {
+  struct Case {
+    const char* what;
+    std::size_t moves;  // the last step at which weights move
+    double gradient;
+    bool are_rates_known;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"they stopped early", 10, 1, false, 1},
+      {"they move to the end", 99, 1, false, 0},
+      {"they stopped late", 80, 1, false, 0},
+      {"they have learned all there is", 10, 0, false, 0},
+      {"the rate is known, and tells itself", 10, 1, true, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.losses([](std::size_t i) { return 2 - 0.001 * static_cast<double>(i); });
+    run.add("w", {.role = Role::kWeight, .parameter = "w", .rank = 2}, [&](std::size_t i) {
+      return Columns{
+          {Column::kMean, 0.1}, {Column::kStd, 1}, {Column::kL2, 10 + 0.1 * static_cast<double>(std::min(i, c.moves))}};
+    });
+    run.gradient("w", c.gradient);
+    if (c.are_rates_known) {
+      run.add("scalar/learning_rate/0", {.role = Role::kLearningRate}, {{Column::kMean, 0.1}});
+    }
+    const std::vector<Verdict> verdicts = ask(kCheckLearningRate, run);
+    ASSERT_EQ(verdicts.size(), c.verdicts) << c.what;
+    if (c.verdicts > 0) {
+      EXPECT_EQ(verdicts[0].first_step, 10) << c.what;
+    }
+  }
+}
+
+TEST(Plateau, OneOfSeveralLossesStaysAtAGuess) {
+  struct Case {
+    const char* what;
+    std::size_t classes;
+    double level;       // of the loss over classes; a guess costs the logarithm of their number
+    std::size_t heads;  // that have such a loss
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"nothing is learned of the classes", 4, 1, 1, 1},
+      {"they are learned", 4, 0.3, 1, 0},
+      {"of two classes it may be meant so", 2, 1, 1, 0},
+      {"which labels belong to which loss is not known", 4, 1, 2, 0},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(100);
+    run.add("boxes", {.role = Role::kLoss, .loss_class = "mseloss"},
+            [](std::size_t i) { return Columns{{Column::kMean, 5.0 / (1 + static_cast<double>(i))}}; });
+    for (std::size_t head = 0; head < c.heads; ++head) {
+      run.add("kinds", {.role = Role::kLoss, .loss_class = "crossentropyloss"}, [&](std::size_t i) {
+        const double guess = std::log(static_cast<double>(c.classes));
+        return Columns{{Column::kMean, c.level * guess + (i % 2 == 0 ? 0.01 : -0.01)}};
+      });
+    }
+    run.of_loss(Role::kLabels, "crossentropyloss", {{Column::kCount, 32}}).label_counts =
+        std::vector<std::int64_t>(c.classes, 500);
+    const std::vector<Verdict> verdicts = ask(kCheckLossTrend, run);
+    ASSERT_EQ(verdicts.size(), c.verdicts) << c.what;
+    if (c.verdicts > 0) {
+      EXPECT_EQ(verdicts[0].tensors, std::vector<std::string>{"kinds"}) << c.what;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tornasole::rules

@@ -210,6 +210,50 @@ def _():
     minimise(model.parameters(), loss, steps=300, rate=1e-8)
 
 
+class Parts(nn.Module):
+    """Shared layers, and two parts that answer by what these give."""
+
+    def __init__(self, classes, backward=1.0):
+        super().__init__()
+        self.shared, self.place, self.kind = dense(16, 32, 32), nn.Linear(32, 4), nn.Linear(32, classes)
+        self.backward = backward  # what gradients of the second part are multiplied by where it begins
+
+    def forward(self, x):
+        shared = torch.relu(self.shared(x))
+        seen = shared.detach() + self.backward * (shared - shared.detach())
+        return self.place(shared), self.kind(seen)
+
+
+@training("one part of two, whose labels belong to other samples", "Plateau", "LossNotDecreasing")
+def _():
+    model = Parts(5)
+    points, labels = clouds(1000)
+    strange = labels[torch.randperm(len(labels))]
+    distance, kinds = nn.SmoothL1Loss(), nn.CrossEntropyLoss()
+
+    def loss(_):
+        some = torch.randint(0, len(points), (32,))
+        places, scores = model(points[some])
+        return distance(places, points[some][:, :4]) + kinds(scores, strange[some])
+
+    minimise(model.parameters(), loss, steps=300)
+
+
+@training("a part that is to fail to tell where samples come from")
+def _():
+    model = Parts(2, backward=-1.0)
+    points, _labels = clouds(1000)
+    origins = torch.randint(0, 2, (len(points),))
+    distance, kinds = nn.SmoothL1Loss(), nn.CrossEntropyLoss()
+
+    def loss(_):
+        some = torch.randint(0, len(points), (32,))
+        places, scores = model(points[some])
+        return distance(places, points[some][:, :4]) + kinds(scores, origins[some])
+
+    minimise(model.parameters(), loss, steps=300)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
