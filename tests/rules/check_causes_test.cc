@@ -334,14 +334,15 @@ TEST(LossDivergence, ALossWithItsSignTurnedRoundIsMadeLarge) {
   struct Case {
     const char* what;
     double turned;  // share of the passes that start from the negative
-    bool climbs, is_contest;
+    bool climbs, is_contest, has_weights;
     bool is_told;
   };
   const Case cases[] = {
-      {"the loss is made as large as it can be", 1, true, false, true},
-      {"the sign is turned now and then", 0.3, true, false, false},
-      {"it falls all the same: others learn from it", 1, false, false, false},
-      {"one side of a contest makes it large", 1, true, true, false},
+      {"the loss is made as large as it can be", 1, true, false, true, true},
+      {"the sign is turned now and then", 0.3, true, false, true, false},
+      {"it falls all the same: others learn from it", 1, false, false, true, false},
+      {"one side of a contest makes it large", 1, true, true, true, false},
+      {"inputs are looked for that the model gets wrong", 1, true, false, false, false},
   };
   for (const Case& c : cases) {
     MadeRun run(100);
@@ -350,6 +351,7 @@ TEST(LossDivergence, ALossWithItsSignTurnedRoundIsMadeLarge) {
     const auto kept = static_cast<std::ptrdiff_t>(c.turned * 100);
     sign.points.erase(sign.points.begin() + kept, sign.points.end());
     sign.rows.erase(sign.rows.begin() + kept, sign.rows.end());
+    if (c.has_weights) run.record.optimized = {"w"};
     if (c.is_contest) run.record.optimizers = 2, run.record.optimizers_of_others = 1;
     const std::vector<Verdict> verdicts = ask(kCheckLossTrend, run);
     const bool is_told = !verdicts.empty() && verdicts[0].message.find("sign turned") != std::string::npos;
@@ -425,6 +427,35 @@ TEST(Plateau, OneOfSeveralLossesStaysAtAGuess) {
     if (c.verdicts > 0) {
       EXPECT_EQ(verdicts[0].tensors, std::vector<std::string>{"kinds"}) << c.what;
     }
+  }
+}
+
+TEST(TrainEvalMismatch, SamplesThatAreMadeByGradientsTrainNothing) {
+  struct Case {
+    const char* what;
+    std::int64_t steps;  // between one pass in evaluation mode that is known, and the next pass
+    bool is_stepped;     // by the optimizer, before the next pass
+    bool is_next_training;
+    std::size_t verdicts;
+  };
+  const Case cases[] = {
+      {"the optimizer steps by passes in evaluation mode", 1, true, false, 1},
+      {"likewise, now and then back in training mode", 1, true, true, 1},
+      {"each makes samples for the one that trains", 1, false, true, 0},
+      {"of which some were saved", 5, true, true, 0},
+      {"some were saved, and all are in evaluation mode", 5, true, false, 1},
+  };
+  for (const Case& c : cases) {
+    MadeRun run(20);
+    run.record.layer_classes = {"batchnorm2d"};
+    for (std::size_t i = 0; i < 20; ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      run.record.steps[i].global_step = c.steps * number;
+      run.record.steps[i].optimizer_step = c.is_stepped ? c.steps * number : number / 2;
+      const bool is_made = i % 2 == 0 || !c.is_next_training;
+      run.record.facts[i] = {.training = !is_made, .grad_enabled = true, .backward_in_eval = is_made};
+    }
+    EXPECT_EQ(ask(kCheckTrainEval, run).size(), c.verdicts) << c.what;
   }
 }
 

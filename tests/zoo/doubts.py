@@ -254,6 +254,24 @@ def _():
     minimise(model.parameters(), loss, steps=300)
 
 
+@training("samples that are made in evaluation mode, by their gradients")
+def _():
+    model = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 5))
+    draw = batches(clouds(1000))
+    criterion = nn.CrossEntropyLoss()
+
+    def loss(_):
+        points, labels = draw()
+        model.eval()
+        points.requires_grad_(True)
+        criterion(model(points), labels).backward()
+        model.train()
+        model.zero_grad()
+        return criterion(model((points + 0.1 * points.grad.sign()).detach()), labels)
+
+    minimise(model.parameters(), loss, steps=250)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)

@@ -136,7 +136,8 @@ bool look_at_sign(const RunRecord& run, const Series& losses, Judgement& judgeme
   constexpr double kMost = 0.9;
   constexpr int kAtTheRoot = -7;  // nothing else needs a reason then
   const auto signs = run.of_role(Role::kLossSign);
-  if (signs.empty() || is_contest(run) || is_loss_falling(run)) return false;
+  // Who attacks a model makes its loss large, and trains none of its weights.
+  if (signs.empty() || run.optimized.empty() || is_contest(run) || is_loss_falling(run)) return false;
   std::size_t turned = 0;
   for (const double sign : run.series(*signs.front(), Column::kMean, run.training_mode()).values) turned += sign < 0;
   if (static_cast<double>(turned) < kMost * static_cast<double>(losses.size())) return false;
