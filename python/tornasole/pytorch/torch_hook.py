@@ -86,6 +86,9 @@ class Hook(CallbackMethods, BaseHook):
         # By a preset, whatever the collections: learning rates and norms, and what is left of gradients.
         self._is_asked_for_rates = False
         self._mode_follows_training = False
+        self._was_in_training = False
+        # Step and optimizer's steps of the last pass in evaluation mode that something went back through.
+        self._evaluation_pass: Optional[Tuple[int, int]] = None
         self._watcher: Optional[Any] = None  # of a preset: told of steps, losses and what optimizers see
         self._captures_functions = bool(self._options.get("capture_functional"))
         self._is_described = True
@@ -341,14 +344,30 @@ class Hook(CallbackMethods, BaseHook):
     def _mode_of(self, module: torch.nn.Module) -> int:
         """The number of the mode of the step that begins, where it follows the model's own."""
         watcher = self._watcher
+        self._was_in_training = self._was_in_training or module.training
         if watcher is not None and module.training and self._state.untold_steps > 0:
             self._state.untold_steps -= 1
             return _TRAIN_NUMBER
-        mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
+        mode = ModeKeys.TRAIN if module.training or self._is_trained_in_evaluation() else ModeKeys.EVAL
         if watcher is not None:
             watcher.before_step(mode)
         self._modes_seen.add(mode)
         return _MODE_NUMBERS[mode]
+
+    def _is_trained_in_evaluation(self) -> bool:
+        """Whether the model is trained while it is in evaluation mode: an optimizer stepped by what went back through
+        the pass before, or would have, had it parameters of the model. Passes without gradients, which evaluate, may
+        lie between."""
+        known = self._evaluation_pass
+        if known is None or self.step != known[0]:
+            return False
+        would_step = not self._was_in_training and self._optimizers.others()
+        if self._optimizers.steps <= known[1] and not would_step:
+            return False
+        if torch.is_grad_enabled():
+            return True
+        self._evaluation_pass = known[0] + 1, known[1]  # the step of the pass that begins
+        return False
 
     def _loss_seen(self, value: torch.Tensor) -> bool:
         """Tells the watcher the value of a loss. Whether it is known already that it is not finite."""
@@ -395,6 +414,7 @@ class Hook(CallbackMethods, BaseHook):
         roots = [capture.root() for known in self._captures for capture in [known()] if capture is not None]
         if not roots or any(root is not None and root.training for root in roots):
             return
+        self._evaluation_pass = self.step, self._optimizers.steps
         if self._engine_hook.anything_due() and any(root is not None for root in roots):
             self._add_facts({"backward_in_eval": True})
 

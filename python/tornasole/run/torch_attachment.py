@@ -6,7 +6,8 @@
    under their names; the value ``backward()`` is called on is ``backward_loss_output_0`` if neither gave it, at further
    places of the program ``backward_loss_2_output_0`` and so on,
    or if it is not finite.
-3. The mode of a step is that of the root module: training or not.
+3. The mode of a step is that of the root module: training or not. It is training, too, where the optimizer stepped by
+   what went back through the pass before, as where frozen layers keep their statistics.
 4. Training may go on without a call of that module: programs call other methods of it, such as ``model.loss(batch)``.
    After a few backward passes of which no step knows, the first part that is called begins steps too.
 5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
@@ -64,6 +65,7 @@ LOSS_FUNCTIONS = (
 _UNKNOWN_PASSES = 3
 _MOST_PLACES = 9  # of a program that call backward(): further ones have the name of the last
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
+_GROW_WITH_INPUTS = ("AddBackward", "MeanBackward", "SumBackward", "SqueezeBackward", "ViewBackward", "ToCopyBackward")
 
 
 class Attachment:
@@ -257,8 +259,11 @@ class Attachment:
         if value.numel() == 1 and not is_in_transform(value) and not known.is_last(value):
             is_scaled = self.hook._optimizers.scaler is not None  # then the product may well be infinite
             is_broken = not is_scaled and self.hook._loss_seen(value)
-            if is_broken or not self._comes_from_known_loss(value):
+            signs = self._signs_of_known_losses(value)
+            if is_broken or not signs:
                 self._record(self._name_of_loss(sys._getframe(2)), value)
+            elif signs == {-1} and self.hook._is_step_due():
+                self.hook._engine_hook.save_scalar("loss_sign", -1.0)
         known.clear()
         self.hook._backward_begins()
         if not self._is_model_gone():
@@ -279,13 +284,38 @@ class Attachment:
             return
         self.hook.record_tensor_value(name, value)
 
-    def _comes_from_known_loss(self, value: torch.Tensor) -> bool:
-        level = [value.grad_fn]
+    def _signs_of_known_losses(self, value: torch.Tensor) -> Set[int]:
+        """Of the known losses a value is computed from: 1 where it grows with them, -1 where it falls as they grow, 0
+        where nobody knows. Of the nearest ones."""
+        level = [(value.grad_fn, 1)]
         for _ in range(_LOSS_DEPTH):
-            if any(self.losses.known.has(node) for node in level):
-                return True
-            level = [parent for node in level if node is not None for parent, _ in node.next_functions]
-        return False
+            known = {sign for node, sign in level if self.losses.known.has(node)}
+            if known:
+                return known
+            level = [
+                (parent, sign * factor)
+                for node, sign in level
+                if node is not None
+                for (parent, _), factor in zip(node.next_functions, _signs_of_inputs(node))
+            ]
+        return set()
+
+
+def _signs_of_inputs(node: Any) -> Tuple[int, ...]:
+    """For each input of a step of the computation, whether its value grows or falls with that; 0 if it is not known."""
+    count = len(node.next_functions)
+    kind = node.name()
+    if kind.startswith(_GROW_WITH_INPUTS):
+        return (1,) * count
+    if kind.startswith(("NegBackward", "RsubBackward")):
+        return (-1,) * count
+    if kind.startswith("SubBackward"):
+        return (1, -1)[:count]
+    if kind.startswith(("MulBackward", "DivBackward")) and count > 0 and node.next_functions[-1][0] is None:
+        factor = getattr(node, "_saved_other", None)  # that of a number
+        if isinstance(factor, torch.Tensor) and factor.is_cpu and factor.numel() == 1:
+            return (int(torch.sign(factor)),) * count
+    return (0,) * count
 
 
 def make_hook(training: int = 1):

@@ -259,6 +259,17 @@ bool changes_with_mode(const std::string& type) {
   return type.find("dropout") != std::string::npos || type.find("batchnorm") != std::string::npos;
 }
 
+// Whether an optimizer may have stepped by what went back through a pass: not where it had not by the next one, as
+// where samples are made for the training by their gradients; nor where others that train lie between the two that are
+// known.
+bool is_stepped_by(const RunRecord& run, std::size_t at) {
+  if (at + 1 >= run.steps.size()) return true;
+  const StepPoint& own = run.steps[at];
+  const StepPoint& next = run.steps[at + 1];
+  if (own.optimizer_step >= 0 && next.optimizer_step == own.optimizer_step) return false;
+  return next.global_step == own.global_step + 1 || !run.facts[at + 1].training.value_or(false);
+}
+
 void look_at_modes(const RunRecord& run, Judgement& judgement) {
   look_at_batch_statistics(run, judgement);
   const bool is_known =
@@ -269,15 +280,19 @@ void look_at_modes(const RunRecord& run, Judgement& judgement) {
     return;
   }
   const bool is_sensitive = std::ranges::any_of(run.layer_classes, changes_with_mode);
+  // What was learned before and is not to change keeps its statistics on purpose while other layers learn.
+  const bool is_kept = run.is_fine_tuned && !run.trains_batch_norm;
   std::vector<std::int64_t> backward;
   std::vector<std::int64_t> forward;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const StepFacts& facts = run.facts[i];
-    if (facts.backward_in_eval.value_or(false)) backward.push_back(run.steps[i].global_step);
+    if (facts.backward_in_eval.value_or(false) && is_stepped_by(run, i)) {
+      backward.push_back(run.steps[i].global_step);
+    }
     if (facts.training.value_or(false) && facts.grad_enabled == false) forward.push_back(run.steps[i].global_step);
   }
   constexpr std::size_t kPatience = 3;
-  if (backward.size() >= kPatience && is_sensitive) {
+  if (backward.size() >= kPatience && is_sensitive && !is_kept) {
     judgement.add(
         {.severity = Severity::kWarning,
          .first_step = backward.front(),

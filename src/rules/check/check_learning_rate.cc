@@ -12,6 +12,7 @@
 #include <span>
 
 #include "rules/check/detector.h"
+#include "rules/check/learning_rate_schedule.h"
 #include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 #include "rules/check/optimizer_facts.h"
@@ -157,62 +158,6 @@ void look_at_shrinkage(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("loss", losses)});
 }
 
-// Whether the loss was still falling when the rate ran out at a step. One that follows the loss down (reduce on
-// plateau) ends where nothing was won any more.
-bool falls_until(const RunRecord& run, const Series& losses, std::int64_t step) {
-  constexpr std::size_t kLeastBefore = 8;
-  std::vector<double> before;
-  for (std::size_t i = 0; i < losses.size() && losses.steps[i] <= step; ++i) before.push_back(losses.values[i]);
-  if (before.size() < kLeastBefore) return true;
-  const std::size_t half = before.size() / 2;
-  const WindowMeans windows = loss_windows(run, losses, 10, 4);
-  const double noise = windows.noise * std::sqrt(static_cast<double>(std::max<std::size_t>(windows.length, 1)) /
-                                                 static_cast<double>(half));
-  const double then = mean(std::span(before).first(half));
-  const double fall = then - mean(std::span(before).last(half));
-  return fall > std::max(4 * noise, 0.05 * std::fabs(then));
-}
-
-// Whether all steps together go no further than a few at the highest rate would, and much is left to learn.
-bool is_spent(const Series& rates, double peak, const Series& losses) {
-  constexpr double kFew = 0.05;  // of the steps
-  double sum = 0;
-  for (const double rate : rates.values) sum += rate / peak;
-  const std::span<const double> values(losses.values);
-  const double last = mean(values.last(std::max<std::size_t>(1, values.size() / 10)));
-  return sum < kFew * static_cast<double>(rates.size()) && last > 0.5 * losses.values.front();
-}
-
-// A schedule that ends long before the run does, while there was still something to win.
-bool look_at_schedule(const RunRecord& run, Judgement& judgement) {
-  constexpr double kNothing = 1e-3;  // of the highest rate
-  const Series rates = learning_rates(run);
-  const Series losses = run.losses(run.training_mode());
-  if (rates.size() < kLeastLosses || losses.size() < kLeastLosses) return false;
-  const double peak = *std::ranges::max_element(rates.values);
-  std::size_t end = rates.size();
-  while (end > 0 && rates.values[end - 1] < kNothing * peak) --end;
-  if (!(peak > 0) || end == 0 || 2 * end > rates.size()) return false;
-  const std::int64_t step = rates.steps[end - 1];
-  if (!falls_until(run, losses, step) && !is_spent(rates, peak, losses)) return false;
-  judgement.add(
-      {.severity = Severity::kWarning,
-       .first_step = step,
-       .last_step = rates.steps.back(),
-       .mode = run.training_mode(),
-       .tensors = {run.of_role(Role::kLearningRate).front()->name},
-       .value = rates.values.back(),
-       .threshold = kNothing * peak,
-       .message = fmt::format("The learning rate has all but gone at step {}, while there was more to learn: "
-                              "the other {} of {} steps change nothing.",
-                              step, rates.size() - end, rates.size()),
-       .causes = {"a schedule that is stepped too often (per batch instead of per epoch), or made for a shorter "
-                  "run"},
-       .advice = {"let the schedule last as long as the run"},
-       .evidence = evidence_of("learning rate", rates)});
-  return true;
-}
-
 // Decay that takes off what a hundred steps have learned before the next hundred. It is to blame only where no step
 // goes further than decay alone does: weights that a high rate threw far away decay as well.
 bool look_at_decay(const RunRecord& run, const Steps& steps, bool is_lost, Judgement& judgement) {
@@ -312,21 +257,45 @@ void blame_high_rate(const RunRecord& run, const Steps& steps, const Excess& exc
                  .evidence = evidence_of("relative change of the weights by a step", steps.median)});
 }
 
+// The root mean square of what one optimizer step changes an element by.
+double step_of_element(const History& weight, std::size_t row) {
+  return weight.at(Column::kUpdate, row) / std::sqrt(weight.at(Column::kCount, row)) /
+         std::max(1.0, weight.at(Column::kGap, row));
+}
+
+// That of an element itself, in weights that do not start at zero: what becomes of those that do is measured by it.
+double usual_element(const RunRecord& run) {
+  std::vector<double> sizes;
+  for (const History* weight : trained_weights(run)) {
+    if (starts_at_zero(*weight)) continue;
+    std::vector<double> own;
+    for (std::size_t i = 0; i < weight->size(); ++i) {
+      own.push_back(weight->at(Column::kBefore, i) / std::sqrt(weight->at(Column::kCount, i)));
+    }
+    sizes.push_back(median(std::move(own)));
+  }
+  return median(std::move(sizes));
+}
+
 // Whether gradients arrive, and even the weight that gets the largest ones stands still: then the rate is to blame, and
 // not what happens to the gradients on their way.
 bool are_gradients_wasted(const RunRecord& run) {
   constexpr double kNothing = 1e-7;
   constexpr double kStill = 1e-5;
+  const double usual = usual_element(run);
   double largest = 0;
   double movement = 0;
   for (const History* weight : trained_weights(run)) {
     const History* gradient = run.find("gradient/" + weight->name);
-    if (gradient == nullptr || starts_at_zero(*weight)) continue;
+    if (gradient == nullptr) continue;
+    const bool is_from_zero = starts_at_zero(*weight);
     std::vector<double> sizes, ratios;
     for (std::size_t i = 0; i < gradient->size(); ++i) {
       sizes.push_back(gradient->at(Column::kL2, i) / std::sqrt(std::max(1.0, gradient->at(Column::kCount, i))));
     }
-    for (std::size_t i = 0; i < weight->size(); ++i) ratios.push_back(ratio_at(*weight, i));
+    for (std::size_t i = 0; i < weight->size(); ++i) {
+      ratios.push_back(is_from_zero ? step_of_element(*weight, i) / usual : ratio_at(*weight, i));
+    }
     const double size = median(std::move(sizes));
     if (!(size > largest)) continue;
     largest = size;
@@ -392,6 +361,7 @@ void look_at_small_steps(const RunRecord& run, const Steps& steps, Judgement& ju
 
 void look(const RunRecord& run, Judgement& judgement) {
   if (run.is_boosting) return look_at_shrinkage(run, judgement);
+  if (look_at_standstill(run, judgement)) return;
   const Steps steps = relative_steps(run);
   if (steps.median.size() < 2) {
     judgement.cannot("needs the change of weights from one optimizer step to the next (statistic update, or weights)");

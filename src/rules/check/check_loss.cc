@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include "rules/check/detector.h"
@@ -52,9 +53,66 @@ void blame_drop_out(const RunRecord& run, Verdict* verdict) {
   verdict->advice.insert(verdict->advice.begin(), "drop 0.5 or less");
 }
 
+// One of several losses over classes, with what it is given, as a run of its own. Nothing where it is not known which
+// labels are its own, and of two classes: a part that is to tell where samples come from may be meant to fail.
+std::optional<RunRecord> part_of(const RunRecord& run, const History& loss) {
+  constexpr std::size_t kLeastClasses = 3;
+  const std::string& type = loss.role.loss_class;
+  RunRecord part;
+  if (!is_about_classes(type)) return std::nullopt;
+  part.steps = run.steps;
+  part.facts = run.facts;
+  std::size_t losses = 0;
+  std::size_t labels = 0;
+  std::size_t classes = 0;
+  for (const Role role : {Role::kLoss, Role::kLabels, Role::kPredictions}) {
+    for (const History* history : run.of_role(role)) {
+      if (history->role.loss_class != type) continue;
+      part.histories.push_back(*history);
+      losses += role == Role::kLoss ? 1U : 0U;
+      labels += role == Role::kLabels ? 1U : 0U;
+      classes = std::max(classes, history->label_counts.size());
+    }
+  }
+  if (losses != 1 || labels != 1 || classes < kLeastClasses) return std::nullopt;
+  return part;
+}
+
+// Several losses are added up: one that stays at the level of a guess is hidden where the others fall.
+void look_at_parts(const RunRecord& run, Verdict verdict, Judgement& judgement) {
+  const std::vector<const History*> all = run.training_losses();
+  if (all.size() < 2 || is_loss_mixed(run)) return;
+  for (const History* loss : all) {
+    const std::optional<RunRecord> part = part_of(run, *loss);
+    if (!part) continue;
+    const Series losses = part->losses(run.training_mode());
+    if (losses.size() < kLeastLosses || !stays_at_guess(*part)) continue;
+    const double level = mean(std::span(losses.values).last(losses.size() / 2));
+    const double trivial = trivial_loss(*part).value_or(NAN);
+    verdict.rule = "Plateau";
+    verdict.severity = Severity::kWarning;
+    verdict.first_step = losses.steps[losses.size() / 2];
+    verdict.tensors = {loss->name};
+    verdict.value = level;
+    verdict.threshold = trivial;
+    verdict.message =
+        fmt::format("Of {} losses, {} stays at {:.4g}: answering the same for every sample would cost {:.4g}.",
+                    all.size(), loss->name, level, trivial);
+    verdict.causes = {"labels of this part do not belong to their inputs",
+                      "this part gets no gradient, or its loss next "
+                      "to no weight",
+                      "the other losses take all that the shared layers learn"};
+    verdict.advice = {"train this part alone on a single batch: its loss must go to nothing",
+                      "look whether samples and labels are in the same order"};
+    verdict.evidence = evidence_of(loss->name, losses);
+    judgement.add(std::move(verdict));
+    return;
+  }
+}
+
 // It fell, but to where a constant answer would be: the second half lies at the level of a guess.
 void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, Judgement& judgement) {
-  if (!stays_at_guess(run)) return;
+  if (!stays_at_guess(run)) return look_at_parts(run, std::move(verdict), judgement);
   const double level = mean(std::span(losses.values).last(losses.size() / 2));
   verdict.rule = "Plateau";
   verdict.severity = Severity::kWarning;
@@ -73,6 +131,34 @@ void look_at_level(const RunRecord& run, const Series& losses, Verdict verdict, 
   judgement.add(std::move(verdict));
 }
 
+// Backward passes that start from the loss with its sign turned round: it is made as large as it can be.
+bool look_at_sign(const RunRecord& run, const Series& losses, Judgement& judgement) {
+  constexpr double kMost = 0.9;
+  constexpr int kAtTheRoot = -7;  // nothing else needs a reason then
+  const auto signs = run.of_role(Role::kLossSign);
+  // Who attacks a model makes its loss large, and trains none of its weights.
+  if (signs.empty() || run.optimized.empty() || is_contest(run) || is_loss_falling(run)) return false;
+  std::size_t turned = 0;
+  for (const double sign : run.series(*signs.front(), Column::kMean, run.training_mode()).values) turned += sign < 0;
+  if (static_cast<double>(turned) < kMost * static_cast<double>(losses.size())) return false;
+  judgement.add({.rule = "LossDivergence",
+                 .severity = Severity::kError,
+                 .first_step = losses.steps.front(),
+                 .last_step = losses.steps.back(),
+                 .mode = run.training_mode(),
+                 .tensors = loss_names(run),
+                 .value = losses.values.back(),
+                 .threshold = losses.values.front(),
+                 .message = fmt::format("Backward passes start from the loss with its sign turned round: the training "
+                                        "makes the loss as large as it can ({:.4g} at first, {:.4g} at the end).",
+                                        losses.values.front(), losses.values.back()),
+                 .causes = {"a minus sign before a loss that is to be made small"},
+                 .advice = {"call backward() on the loss itself"},
+                 .evidence = evidence_of(loss_name(run), losses)},
+                kAtTheRoot);
+  return true;
+}
+
 void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const Mode mode = run.training_mode();
   const Series losses = run.losses(mode);
@@ -85,6 +171,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.cannot(std::string(kCollectsItsData));
     return;
   }
+  if (look_at_sign(run, losses, judgement)) return;
   const WindowMeans windows = loss_windows(run, losses, kWindows, 4);
   if (windows.means.size() < 2 || !std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); }))
     return;

@@ -122,17 +122,19 @@ bool is_as_weighed(const RunRecord& run, const History& predictions) {
 }
 
 // What is wrong with what a loss is given; empty if nothing is.
-std::string complaint_of(std::string_view loss, const Range& range) {
+std::string complaint_of(const RunRecord& run, std::string_view loss, const Range& range) {
   constexpr double kRounding = 1e-3;
   const bool is_share = !range.is_weighed && range.low >= 0 && range.high <= 1.0001;
   const bool sums_to_one = range.units > 1 && std::fabs(range.mean * range.units - 1) < kRounding;
-  const bool is_log_likelihood = loss.starts_with("nll");
+  // Others than that of PyTorch take scores.
+  const bool is_ctc = run.framework == "pytorch" && loss.starts_with("ctc");
+  const bool is_log_likelihood = loss.starts_with("nll") || is_ctc;
   if (is_log_likelihood && is_share) return "takes logarithms of probabilities and is given probabilities";
   if (is_log_likelihood && range.high > kRounding) {
     return "takes logarithms of probabilities, which are never positive, and is given scores: a log-softmax is missing";
   }
-  // Of the probabilities of one sample, one is at least an even chance.
-  if (is_log_likelihood && range.units > 1 && range.lowest_high < -std::log(range.units) - kRounding) {
+  // Of the probabilities of one sample, one is at least an even chance. Frames of a sequence come before the samples.
+  if (is_log_likelihood && !is_ctc && range.units > 1 && range.lowest_high < -std::log(range.units) - kRounding) {
     return "takes logarithms of probabilities that sum to 1 for each sample, and these do not: a log-softmax over "
            "samples instead of classes";
   }
@@ -245,7 +247,7 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
     range->is_weighed = is_as_weighed(run, *predictions);
     has_any = true;
     if (look_for_stretched(run, *predictions, judgement)) return;
-    const std::string what = complaint_of(loss, *range);
+    const std::string what = complaint_of(run, loss, *range);
     if (what.empty()) continue;
     judgement.add(
         {.severity = Severity::kWarning,

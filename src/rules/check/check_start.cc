@@ -95,6 +95,31 @@ bool stays_zero(const RunRecord& run, const History& weight) {
   return optimizer_steps >= 3;
 }
 
+// Whether zeros may be what keeps a weight where it is: a gradient that arrives would move it, were it not for the
+// optimizer; and where none was seen, other parameters show that there are some.
+bool is_stuck_by_itself(const RunRecord& run, const History& weight) {
+  const auto arrives = [&](const History* gradient) {
+    for (std::size_t i = 0; gradient != nullptr && i < gradient->size(); ++i) {
+      if (gradient->at(Column::kL2, i) > 0) return true;
+    }
+    return false;
+  };
+  if (arrives(run.find("gradient/" + weight.name))) return false;
+  if (!run.of_role(Role::kGradient).empty()) return true;
+  for (const Role role : {Role::kWeight, Role::kBias}) {
+    const auto has_moved = [](const History* parameter) {
+      for (std::size_t i = 1; i < parameter->size(); ++i) {
+        if (parameter->at(Column::kUpdate, i) > 0 || parameter->at(Column::kL2, i) != parameter->at(Column::kL2, 0)) {
+          return true;
+        }
+      }
+      return false;
+    };
+    if (std::ranges::any_of(run.of_role(role), has_moved)) return true;
+  }
+  return false;
+}
+
 std::vector<Start> starts_of(const RunRecord& run) {
   std::vector<Start> starts;
   for (const History* weight : run.of_role(Role::kWeight)) {
@@ -145,8 +170,9 @@ bool look_for_symmetry(const RunRecord& run, const std::vector<Start>& starts, J
   // A layer may start at zero where others make it move: one that never does, while nothing is learned, is stuck.
   const bool is_all_zero = starts.size() > 1 && zero.size() == starts.size();
   const bool is_stuck = !is_loss_falling(run);
-  std::erase_if(zero,
-                [&](const Start* start) { return !is_all_zero && !(is_stuck && stays_zero(run, *start->weight)); });
+  std::erase_if(zero, [&](const Start* start) {
+    return !is_all_zero && !(is_stuck && stays_zero(run, *start->weight) && is_stuck_by_itself(run, *start->weight));
+  });
   const bool are_zero = !zero.empty();
   if (are_zero) alike = zero;
   if (alike.empty()) return false;

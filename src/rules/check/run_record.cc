@@ -241,6 +241,27 @@ void Recorder::reset() {
   note_model();
 }
 
+namespace {
+
+// Which parts of the model are meant to learn.
+void note_what_is_trained(const ModelDescription& model, RunRecord* record) {
+  std::map<std::string_view, std::string> classes;
+  for (const auto& module : model.modules) classes[module.path] = lower_case(module.type);
+  bool is_any_left = false;
+  bool is_any_trained = false;
+  record->trains_batch_norm = false;
+  for (const auto& parameter : model.parameters) {
+    const bool is_trained =
+        parameter.requires_grad && (record->optimized.empty() || record->optimized.contains(parameter.name));
+    (is_trained ? is_any_trained : is_any_left) = true;
+    const bool is_normalising = classes[parameter.module].find("batchnorm") != std::string::npos;
+    record->trains_batch_norm |= is_trained && is_normalising;
+  }
+  record->is_fine_tuned = is_any_left && is_any_trained;
+}
+
+}  // namespace
+
 void Recorder::note_model() {
   if (trial_.models().empty()) return;
   const ModelDescription* model = &trial_.models().begin()->second.model;
@@ -272,7 +293,9 @@ void Recorder::note_model() {
     }
     for (const auto& group : optimizer.groups) record_.optimized.insert(group.begin(), group.end());
   }
+  note_what_is_trained(*model, &record_);
   const std::string& framework = trial_.models().begin()->second.framework;
+  record_.framework = framework;
   record_.weights_after_step = framework == "tensorflow";
   record_.is_boosting |= framework == "xgboost";
   record_.units_last = framework == "tensorflow" || framework == "jax";
@@ -294,7 +317,7 @@ std::vector<Need> Recorder::needs() const {
   };
   return {
       {.choose = of({Role::kLoss, Role::kValidationLoss, Role::kLearningRate, Role::kGradNorm, Role::kGradientBefore,
-                     Role::kMetric, Role::kImportance}),
+                     Role::kLossSign, Role::kMetric, Role::kImportance}),
        .stats = kRecordStats,
        .derived = {"counts"}},
       {.choose = [=](std::string_view name) { return parameters(name) && is_update_stored(name); },

@@ -111,8 +111,11 @@ struct RunRecord {
   std::vector<History> histories = {};          // in the order of worker and saving, as first seen
   std::vector<StepFacts> facts = {};            // one per step
   std::vector<std::string> layer_classes = {};  // in lower case, of all modules
+  std::string framework = {};                   // as the description of the model says: "pytorch"
   std::string last_layer = {};                  // the class of the one that is called last, in lower case
   bool scales_inputs = false;                   // the model itself, before its first layer with weights
+  bool is_fine_tuned = false;                   // some weights learn, others were frozen or no optimizer has them
+  bool trains_batch_norm = false;               // an optimizer has what a batch normalisation scales and shifts by
   std::size_t optimizers = 0;
   std::size_t optimizers_of_others = 0;  // those that have no parameter of the model
   double weight_decay = 0;               // the largest of all optimizers

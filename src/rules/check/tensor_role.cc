@@ -185,6 +185,7 @@ TensorRole RoleFinder::role_of(std::string_view name) const {
     return role;
   }
   if (name.starts_with("scalar/learning_rate")) return {.role = Role::kLearningRate};
+  if (name == "scalar/loss_sign") return {.role = Role::kLossSign};
   if (name.starts_with("feature_importance/total_gain/")) return {.role = Role::kImportance};
   if (name.starts_with("hyperparameters/")) return {.role = Role::kHyperparameter};
   if (name == "trees/ID" || name == "trees/Yes" || name == "trees/No") return {.role = Role::kTreeTable};

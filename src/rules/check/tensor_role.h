@@ -36,6 +36,7 @@ enum class Role : std::uint8_t {
   kLayerInput,
   kLayerOutput,
   kLearningRate,
+  kLossSign,  // -1 where a backward pass starts from a loss with its sign turned round
   kGradNorm,
   kMetric,
   kImportance,      // of a feature: its share of the gain
