@@ -102,7 +102,8 @@ class BaseHook:
             schedule, form = self._checked_save_config(given["save_config"]), given["reduction_config"]
             if form is not None and not isinstance(form, ReductionConfig):
                 raise SMDebugTypeError(f"reduction_config: {form!r} is not allowed; allowed: a ReductionConfig")
-            patterns = given["include_regex"]
+            patterns, collections = given["include_regex"], given["include_collections"]
+            collections = [] if collections is None or isinstance(collections, str) and not collections else collections
             options.update(
                 {name: switch_of(name, given[name]) for name in ("export_tensorboard", "dry_run", "save_all")},
                 include_workers=given["include_workers"],
@@ -111,7 +112,7 @@ class BaseHook:
                 reduction_config=None if form is None else form._key(),
                 save_config=None if schedule is None else schedule._plain(),
                 include_regex=None if patterns is None else _flat_texts("include_regex", patterns),
-                include_collections=_flat_texts("include_collections", given["include_collections"] or []),
+                include_collections=_flat_texts("include_collections", collections),
             )
             self._engine_hook = _engine.Hook.open(options)
         else:

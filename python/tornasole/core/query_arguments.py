@@ -16,14 +16,41 @@ def mode_number(mode: ModeKeys) -> int:
 
 
 def step_number(step) -> int:
-    """The number of a step; a type error for anything that is no whole number."""
+    """The number of a step; a type error for anything that is no whole number, a value error beyond 64 bits."""
+    return _whole_number(step, "step")
+
+
+def count_of_steps(count) -> int:
+    """How many steps are asked for; 0, which stands for all of them, for None."""
+    return 0 if count is None else _whole_number(count, "number of steps")
+
+
+def _whole_number(given, what: str) -> int:
     try:
-        return operator.index(step)
+        number = operator.index(given)
     except TypeError:
-        pass
-    if isinstance(step, float) and step.is_integer():
-        return int(step)
-    raise SMDebugTypeError(f"{step!r} is no step; a whole number is")
+        if not isinstance(given, float) or not given.is_integer():
+            raise SMDebugTypeError(f"{given!r} is no {what}; a whole number is") from None
+        number = int(given)
+    if not -(2**63) <= number < 2**63:
+        raise SMDebugValueError(f"{given!r} is no {what}; a whole number of 64 bits is")
+    return number
+
+
+def worker_name(worker) -> str:
+    """The name of a worker, empty for None: the first one; a type error for anything that can be no name."""
+    if worker is None:
+        return ""
+    if isinstance(worker, str) and worker and is_spellable(worker):
+        return worker
+    raise SMDebugTypeError(f"{worker!r} is no name of a worker; a text such as 'worker_0' is, or None for the first")
+
+
+def reduction_of_name(name) -> str:
+    """The name of a reduction; a value error for anything that can be none. The engine knows which there are."""
+    if isinstance(name, str) and is_spellable(name):
+        return name
+    raise SMDebugValueError(f"{name!r} is no reduction; a name such as 'mean' or 'l2' is")
 
 
 def tensor_name(name) -> str:
@@ -43,7 +70,7 @@ def is_spellable(text: str) -> bool:
 
 def flat_patterns(regex) -> list[str]:
     """One pattern, or lists of them nested at will, as one list."""
-    if isinstance(regex, str):
+    if isinstance(regex, str) and is_spellable(regex):
         return [regex]
     if isinstance(regex, (list, tuple, set, frozenset)):
         return [pattern for part in regex for pattern in flat_patterns(part)]
