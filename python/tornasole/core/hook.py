@@ -15,6 +15,7 @@ from tornasole.core.edits import edits
 from tornasole.core.guard import configuration_error, guard, guarded, let_through
 from tornasole.core.logger import get_logger
 from tornasole.core.pending_collections import take_pending
+from tornasole.core.query_arguments import is_spellable, seconds_since_epoch, tensor_name
 from tornasole.core.reduction_config import ReductionConfig
 from tornasole.core.save_config import SaveConfig
 from tornasole.core.truth_values import switch_of
@@ -204,7 +205,10 @@ class BaseHook:
         ``json_file_path``, else what ``TORNASOLE_CONFIG_FILE_PATH`` or ``SMDEBUG_CONFIG_FILE_PATH`` names, else
         ``/opt/ml/input/config/debughookconfig.json``; FileNotFoundError if it is not there.
         """
-        return cls(_config_file=_as_text(json_file_path) or "")
+        path = _as_text(json_file_path)
+        if path is not None and not (isinstance(path, str) and is_spellable(path)):
+            raise let_through(SMDebugTypeError(f"json_file_path: {path!r} is not allowed; allowed: a path, or None"))
+        return cls(_config_file=path or "")
 
     @classmethod
     def hook_from_config(cls, json_file_path: str | os.PathLike[str] | None = None) -> Self:
@@ -459,7 +463,8 @@ class BaseHook:
         is in seconds since 1970, now if it is left out. A value that is not exactly one number is a TypeError.
         """
         if self._engine_hook is not None and not guard.disable_smdebug:
-            self._engine_hook.save_scalar(name, value, bool(sm_metric or searchable), timestamp)
+            time_of = None if timestamp is None else seconds_since_epoch(timestamp)
+            self._engine_hook.save_scalar(tensor_name(name), value, bool(sm_metric or searchable), time_of)
 
     @guarded()
     def save_tensor(self, tensor_name: str, tensor_value, collections_to_write="default") -> None:

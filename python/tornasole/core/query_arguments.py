@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
@@ -60,6 +61,19 @@ def tensor_name(name) -> str:
     raise SMDebugTypeError(f"{name!r} is no name of a tensor; a text is")
 
 
+def seconds_since_epoch(given) -> float:
+    """A time; a type error for anything that is no number, a value error for one that is no time."""
+    try:
+        seconds = float(given) if not isinstance(given, (str, bytes)) else None
+    except (TypeError, ValueError, OverflowError):
+        seconds = None
+    if seconds is None:
+        raise SMDebugTypeError(f"{given!r} is no time; seconds since 1970 are")
+    if not math.isfinite(seconds):
+        raise SMDebugValueError(f"{given!r} is no time; seconds since 1970 are")
+    return seconds
+
+
 def is_spellable(text: str) -> bool:
     """Whether UTF-8 can spell a text: half a surrogate pair has no bytes."""
     try:
@@ -86,8 +100,10 @@ def checked_range_steps(range_steps) -> tuple[int | None, int | None]:
     except (TypeError, ValueError):
         raise SMDebugValueError(f"range_steps is {range_steps!r}; a pair (begin, end) is wanted") from None
     for bound in (begin, end):
-        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
-            raise SMDebugValueError(f"range_steps is {range_steps!r}; each bound is None or a whole number from 0 on")
+        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or not 0 <= bound < 2**63):
+            raise SMDebugValueError(
+                f"range_steps is {range_steps!r}; each bound is None or a whole number from 0 on, of 64 bits"
+            )
     if begin is not None and end is not None and end <= begin:
         raise SMDebugValueError(f"range_steps is {range_steps!r}; the end, which is left out, must be after the begin")
     return begin, end

@@ -41,6 +41,8 @@ WRONG = [
     ("with a fraction", lambda t: t.tensor("w").prev_steps(2, 1.5), SMDebugTypeError, "number of steps"),
     ("that is no number", lambda t: t.tensor("w").prev_steps(2, float("nan")), SMDebugTypeError, "number of steps"),
     ("a pattern nobody can spell", lambda t: t.tensor_names(regex=LONE), SMDebugTypeError, "pattern"),
+    ("a collection nobody can spell", lambda t: t.tensor_names(collection=LONE), SMDebugTypeError, "collection"),
+    ("a range beyond 64 bits", lambda t: create_trial(t.path, range_steps=(0, BEYOND)), SMDebugValueError, "64 bits"),
     ("a path of bytes", lambda t: create_trial(t.path.encode()), SMDebugTypeError, "path of a trial"),
     ("a path nobody can spell", lambda t: create_trial(LONE), SMDebugTypeError, "path of a trial"),
     ("a name that is a number", lambda t: create_trial(t.path, name=1), SMDebugTypeError, "name of a trial"),
