@@ -21,11 +21,19 @@ namespace {
 
 namespace nb = nanobind;
 
+// The value as Python shows it, cut between two characters: a message with half of one could not be raised.
 std::string shown(nb::handle value) {
   constexpr std::size_t kMaxShown = 80;
-  std::string text = nb::cast<std::string>(nb::repr(value));
-  if (text.size() > kMaxShown) text = text.substr(0, kMaxShown) + "...";
-  return text;
+  const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
+  std::string text;
+  if (!nb::try_cast(nb::object(nb::repr(value)), text)) {
+    PyErr_Clear();
+    return "a value that cannot be shown";
+  }
+  if (text.size() <= kMaxShown) return text;
+  std::size_t end = kMaxShown;
+  while (end > 0 && !begins_character(text[end])) --end;
+  return text.substr(0, end) + "...";
 }
 
 [[noreturn]] void refuse(ErrorKind kind, std::string_view what, nb::handle value, std::string_view allowed) {
@@ -37,7 +45,12 @@ std::int64_t integer_of(nb::handle value, std::string_view what) {
   constexpr std::string_view kAllowed = "a whole number, or its decimal text";
   if (PyBool_Check(value.ptr())) refuse(ErrorKind::kValue, what, value, kAllowed);
   if (PyUnicode_Check(value.ptr())) {
-    const auto parsed = parse_integer(nb::cast<std::string>(value));
+    std::string text;
+    if (!nb::try_cast(value, text)) {
+      PyErr_Clear();
+      refuse(ErrorKind::kValue, what, value, kAllowed);
+    }
+    const auto parsed = parse_integer(text);
     if (!parsed) refuse(ErrorKind::kValue, what, value, kAllowed);
     return *parsed;
   }
@@ -48,10 +61,9 @@ std::int64_t integer_of(nb::handle value, std::string_view what) {
     whole = nb::steal(PyLong_FromDouble(number));
   } else if (PyIndex_Check(value.ptr())) {
     whole = nb::steal(PyNumber_Index(value.ptr()));
-  } else {
-    refuse(ErrorKind::kValue, what, value, kAllowed);
+    PyErr_Clear();  // an array of several has the method, and raises
   }
-  if (!whole.is_valid()) throw nb::python_error();
+  if (!whole.is_valid()) refuse(ErrorKind::kValue, what, value, kAllowed);
   int overflow = 0;
   const std::int64_t number = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
   if (overflow != 0) refuse(ErrorKind::kValue, what, value, "a whole number of 64 bits");

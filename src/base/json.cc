@@ -127,9 +127,9 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     keys_.back() = std::move(text);
     return true;
   }
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& what) override {
-    error_ = what.what();
+  bool parse_error(std::size_t /*position*/, const std::string& token, const nlohmann::json::exception& what) override {
+    constexpr int kNumberOutOfRange = 406;
+    error_ = what.id == kNumberOutOfRange ? too_large(token) : what.what();
     return false;
   }
 
@@ -139,6 +139,15 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
  private:
   // The parser reads one character past a number before it reports it.
   int number_line() const { return cursor_.at[-1] == '\n' ? cursor_.line - 1 : cursor_.line; }
+
+  // The library says neither the line nor the key, and repeats all digits of the number.
+  std::string too_large(const std::string& number) const {
+    constexpr std::size_t kMaxShown = 40;
+    const bool is_member = !open_.empty() && open_.back().as_object() != nullptr;
+    return fmt::format("line {}: {}the number {}{} is too large for 64 bits", number_line(),
+                       is_member ? printable(keys_.back()) + ": " : "", number.substr(0, kMaxShown),
+                       number.size() > kMaxShown ? "..." : "");
+  }
 
   bool add(Json value) {
     if (open_.empty()) {

@@ -4,13 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <set>
 
 #include "cli/schedule_words.h"
-#include "pattern/pattern.h"
 #include "plan/collections.h"
+#include "plan/config_patterns.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -138,48 +136,18 @@ class OptionLister {
   std::vector<ReportedOption> options_;
 };
 
-// Where a key of the file stands, from what the configuration remembers of it.
-config::Place place_of(const Config& config, const std::string& key) {
-  config::Place place{config.source, 0, key};
-  const auto found = config.origins.find(key);
-  if (found != config.origins.end() && found->second.starts_with("line ")) {
-    std::from_chars(found->second.data() + 5, found->second.data() + found->second.size(), place.line);
-  }
-  return place;
-}
-
 class ReportMaker {
  public:
   ReportMaker(const ReportRequest& request, ConfigReport* report) : request_(request), report_(*report) {}
 
   void describe(Config config) {
-    check_patterns(config);
+    problems_ = plan::pattern_problems(config);  // all of them: a plan stops at the first
     const bool is_sound = report_.errors.empty() && problems_.errors().empty();
     if (is_sound) describe_collections(std::move(config));
     report_.errors.insert(report_.errors.end(), problems_.errors().begin(), problems_.errors().end());
   }
 
  private:
-  // A plan stops at its first bad pattern and knows no lines; here each one is shown where it stands.
-  void check_patterns(const Config& config) {
-    check(config, "include_regex", config.include_regex);
-    for (const Schedule& schedule : config.schedules) check(config, "when_nan", schedule.when_nan);
-    for (const auto& collection : config.collections) {
-      check(config, collection.name + ".include_regex", collection.include_regex);
-      for (const auto& schedule : collection.schedules) {
-        if (schedule) check(config, collection.name + ".when_nan", schedule->when_nan);
-      }
-    }
-  }
-  void check(const Config& config, const std::string& key, const std::vector<std::string>& patterns) {
-    for (const std::string& pattern : patterns) {
-      if (!checked_.insert({key, pattern}).second) continue;  // a schedule is there once for each mode
-      if (const auto compiled = pattern::Pattern::compile(pattern); !compiled) {
-        problems_.add(place_of(config, key), compiled.error());
-      }
-    }
-  }
-
   void describe_collections(Config config) {
     drop_unfilled(&config);
     auto collections = plan::Collections::make(config);
@@ -256,7 +224,6 @@ class ReportMaker {
   const ReportRequest& request_;
   ConfigReport& report_;
   config::Problems problems_;
-  std::set<std::pair<std::string, std::string>> checked_;  // key and pattern
 };
 
 }  // namespace

@@ -4,35 +4,11 @@
 #include <array>
 #include <iterator>
 
-#include "base/errors.h"
-#include "pattern/pattern.h"
 #include "plan/builtin_collections.h"
+#include "plan/config_patterns.h"
 
 namespace tornasole::plan {
 namespace {
-
-Status check_patterns(std::string_view where, const std::vector<std::string>& patterns) {
-  for (const std::string& pattern : patterns) {
-    auto compiled = pattern::Pattern::compile(pattern);
-    if (!compiled) return invalid_error("{}: {}", where, compiled.error().message);
-  }
-  return {};
-}
-
-Status check_config_patterns(const config::Config& config) {
-  TORNASOLE_CHECK(check_patterns("include_regex", config.include_regex));
-  for (const config::Schedule& schedule : config.schedules) {
-    TORNASOLE_CHECK(check_patterns("when_nan", schedule.when_nan));
-  }
-  for (const config::CollectionSettings& settings : config.collections) {
-    const std::string where = fmt::format("collection \"{}\"", settings.name);
-    TORNASOLE_CHECK(check_patterns(where + ", include_regex", settings.include_regex));
-    for (const auto& schedule : settings.schedules) {
-      if (schedule) TORNASOLE_CHECK(check_patterns(where + ", when_nan", schedule->when_nan));
-    }
-  }
-  return {};
-}
 
 void apply_settings(const config::CollectionSettings& settings, Collection* collection) {
   std::ranges::copy(settings.include_regex, std::back_inserter(collection->include_regex));
@@ -52,7 +28,7 @@ std::vector<std::string> Collection::all_names() const {
 }
 
 Result<Collections> Collections::make(const config::Config& config) {
-  TORNASOLE_CHECK(check_config_patterns(config));
+  if (const auto problems = pattern_problems(config); !problems.errors().empty()) return problems.first_error();
   Collections collections;
   collections.framework_ = config.framework;
   collections.framework_version_ = config.framework_version;

@@ -130,6 +130,25 @@ class Errors(ProgramTest):
         self.assertTrue(lines[3].startswith('error: standard input:5: c.include_regex: pattern "["'), lines[3])
         self.assertEqual(lines[4:], ["4 errors"])
 
+    def test_a_pattern_of_one_mode_stands_where_it_stands(self):
+        result = self.check(
+            '{"LocalPath": "/tmp/x", "HookParameters": {\n"train.when_nan": "["},\n'
+            '"CollectionConfigurations": [{"CollectionName": "c",\n"CollectionParameters": {"eval.when_nan": "("}}]}'
+        )
+        self.assertEqual(result.returncode, 2)
+        lines = result.stderr.splitlines()
+        self.assertTrue(lines[0].startswith('error: standard input:2: train.when_nan: pattern "["'), lines[0])
+        self.assertTrue(lines[1].startswith('error: standard input:4: c.eval.when_nan: pattern "("'), lines[1])
+
+    def test_a_number_too_large_is_named_with_its_line_and_key(self):
+        for number in ("1E400", "1" * 400):
+            with self.subTest(number=number[:9]):
+                result = self.check('{"HookParameters": {\n"save_interval": ' + number + "}}")
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(f"line 2: save_interval: the number {number[:40]}", result.stderr)
+                self.assertNotIn("json.exception", result.stderr)
+                self.assertLess(len(result.stderr), 200)
+
     def test_json_carries_the_errors(self):
         result = self.check('{"HookParameters":\n{"save_all": "x"}}', "--json")
         self.assertEqual((result.returncode, result.stderr), (2, ""))

@@ -239,8 +239,21 @@ TEST(Collections, ABadPatternIsAnErrorThatNamesItAndItsPlace) {
        {.collections = {{.name = "mine", .include_regex = {"*"}}}},
        "collection \"mine\", include_regex"},
       {"of a watch", {}, "when_nan: pattern \"[\""},
+      {"of a mode in a file",
+       {.source = "run.json", .origins = {{"train.when_nan", "line 7"}}},
+       "run.json:7: train.when_nan: pattern \"[\""},
+      {"of a collection's mode in a file",
+       {.collections = {{.name = "mine"}}, .source = "run.json", .origins = {{"mine.eval.when_nan", "line 9"}}},
+       "run.json:9: mine.eval.when_nan: pattern \"[\""},
+      {"of a collection in a file",
+       {.collections = {{.name = "mine", .include_regex = {"*"}}},
+        .source = "run.json",
+        .origins = {{"mine.include_regex", "line 3"}}},
+       "run.json:3: mine.include_regex: pattern \"*\""},
   };
   cases[2].config.schedules[2].when_nan = {"["};
+  cases[3].config.schedules[mode_index(Mode::kTrain)].when_nan = {"["};
+  cases[4].config.collections.front().schedules[mode_index(Mode::kEval)] = config::Schedule{.when_nan = {"["}};
   for (const Case& c : cases) {
     const auto collections = Collections::make(c.config);
     ASSERT_FALSE(collections) << c.what;

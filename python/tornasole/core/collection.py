@@ -80,6 +80,13 @@ def _flat_texts(what: str, given: object) -> list[str]:
     raise SMDebugTypeError(f"{what}: {given!r} is not allowed; allowed: a text or a list of texts")
 
 
+def _checked_name(given: object) -> str:
+    """The name of a tensor, one of them."""
+    if not isinstance(given, str):
+        raise SMDebugTypeError(f"a tensor's name: {given!r} is not allowed; allowed: a text")
+    return _flat_texts("a tensor's name", given)[0]
+
+
 def _checked_patterns(what: str, given: object) -> list[str]:
     patterns = [] if given is None else _flat_texts(what, given)
     for pattern in patterns:
@@ -192,18 +199,18 @@ class Collection(JsonText):
 
     def add_tensor_name(self, tname: str) -> None:
         """Adds a name."""
-        self._tensor_names |= set(_flat_texts("a tensor's name", tname))
+        self._tensor_names.add(_checked_name(tname))
         self._matched.discard(tname)
         edits.note()
 
     def remove_tensor_name(self, tname: str) -> None:
         """Takes a name out, if it is there. A pattern that matches it will put it back."""
-        self.tensor_names.discard(tname)
+        self.tensor_names.discard(_checked_name(tname))
         self._matched.discard(tname)
 
     def has_tensor_name(self, tname: str) -> bool:
         """Whether the name belongs to it so far."""
-        return tname in self.tensor_names
+        return _checked_name(tname) in self.tensor_names
 
     def get_tensor_names(self) -> set[str]:
         """The older spelling of :attr:`tensor_names`."""

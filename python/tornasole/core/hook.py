@@ -15,6 +15,7 @@ from tornasole.core.edits import edits
 from tornasole.core.guard import configuration_error, guard, guarded, let_through
 from tornasole.core.logger import get_logger
 from tornasole.core.pending_collections import take_pending
+from tornasole.core.query_arguments import is_spellable, seconds_since_epoch, tensor_name
 from tornasole.core.reduction_config import ReductionConfig
 from tornasole.core.save_config import SaveConfig
 from tornasole.core.truth_values import switch_of
@@ -102,7 +103,8 @@ class BaseHook:
             schedule, form = self._checked_save_config(given["save_config"]), given["reduction_config"]
             if form is not None and not isinstance(form, ReductionConfig):
                 raise SMDebugTypeError(f"reduction_config: {form!r} is not allowed; allowed: a ReductionConfig")
-            patterns = given["include_regex"]
+            patterns, collections = given["include_regex"], given["include_collections"]
+            collections = [] if collections is None or isinstance(collections, str) and not collections else collections
             options.update(
                 {name: switch_of(name, given[name]) for name in ("export_tensorboard", "dry_run", "save_all")},
                 include_workers=given["include_workers"],
@@ -111,7 +113,7 @@ class BaseHook:
                 reduction_config=None if form is None else form._key(),
                 save_config=None if schedule is None else schedule._plain(),
                 include_regex=None if patterns is None else _flat_texts("include_regex", patterns),
-                include_collections=_flat_texts("include_collections", given["include_collections"] or []),
+                include_collections=_flat_texts("include_collections", collections),
             )
             self._engine_hook = _engine.Hook.open(options)
         else:
@@ -203,7 +205,10 @@ class BaseHook:
         ``json_file_path``, else what ``TORNASOLE_CONFIG_FILE_PATH`` or ``SMDEBUG_CONFIG_FILE_PATH`` names, else
         ``/opt/ml/input/config/debughookconfig.json``; FileNotFoundError if it is not there.
         """
-        return cls(_config_file=_as_text(json_file_path) or "")
+        path = _as_text(json_file_path)
+        if path is not None and not (isinstance(path, str) and is_spellable(path)):
+            raise let_through(SMDebugTypeError(f"json_file_path: {path!r} is not allowed; allowed: a path, or None"))
+        return cls(_config_file=path or "")
 
     @classmethod
     def hook_from_config(cls, json_file_path: str | os.PathLike[str] | None = None) -> Self:
@@ -458,7 +463,8 @@ class BaseHook:
         is in seconds since 1970, now if it is left out. A value that is not exactly one number is a TypeError.
         """
         if self._engine_hook is not None and not guard.disable_smdebug:
-            self._engine_hook.save_scalar(name, value, bool(sm_metric or searchable), timestamp)
+            time_of = None if timestamp is None else seconds_since_epoch(timestamp)
+            self._engine_hook.save_scalar(tensor_name(name), value, bool(sm_metric or searchable), time_of)
 
     @guarded()
     def save_tensor(self, tensor_name: str, tensor_value, collections_to_write="default") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
@@ -16,14 +17,41 @@ def mode_number(mode: ModeKeys) -> int:
 
 
 def step_number(step) -> int:
-    """The number of a step; a type error for anything that is no whole number."""
+    """The number of a step; a type error for anything that is no whole number, a value error beyond 64 bits."""
+    return _whole_number(step, "step")
+
+
+def count_of_steps(count) -> int:
+    """How many steps are asked for; 0, which stands for all of them, for None."""
+    return 0 if count is None else _whole_number(count, "number of steps")
+
+
+def _whole_number(given, what: str) -> int:
     try:
-        return operator.index(step)
+        number = operator.index(given)
     except TypeError:
-        pass
-    if isinstance(step, float) and step.is_integer():
-        return int(step)
-    raise SMDebugTypeError(f"{step!r} is no step; a whole number is")
+        if not isinstance(given, float) or not given.is_integer():
+            raise SMDebugTypeError(f"{given!r} is no {what}; a whole number is") from None
+        number = int(given)
+    if not -(2**63) <= number < 2**63:
+        raise SMDebugValueError(f"{given!r} is no {what}; a whole number of 64 bits is")
+    return number
+
+
+def worker_name(worker) -> str:
+    """The name of a worker, empty for None: the first one; a type error for anything that can be no name."""
+    if worker is None:
+        return ""
+    if isinstance(worker, str) and worker and is_spellable(worker):
+        return worker
+    raise SMDebugTypeError(f"{worker!r} is no name of a worker; a text such as 'worker_0' is, or None for the first")
+
+
+def reduction_of_name(name) -> str:
+    """The name of a reduction; a value error for anything that can be none. The engine knows which there are."""
+    if isinstance(name, str) and is_spellable(name):
+        return name
+    raise SMDebugValueError(f"{name!r} is no reduction; a name such as 'mean' or 'l2' is")
 
 
 def tensor_name(name) -> str:
@@ -31,6 +59,19 @@ def tensor_name(name) -> str:
     if isinstance(name, str) and is_spellable(name):
         return name
     raise SMDebugTypeError(f"{name!r} is no name of a tensor; a text is")
+
+
+def seconds_since_epoch(given) -> float:
+    """A time; a type error for anything that is no number, a value error for one that is no time."""
+    try:
+        seconds = float(given) if not isinstance(given, (str, bytes)) else None
+    except (TypeError, ValueError, OverflowError):
+        seconds = None
+    if seconds is None:
+        raise SMDebugTypeError(f"{given!r} is no time; seconds since 1970 are")
+    if not math.isfinite(seconds):
+        raise SMDebugValueError(f"{given!r} is no time; seconds since 1970 are")
+    return seconds
 
 
 def is_spellable(text: str) -> bool:
@@ -43,7 +84,7 @@ def is_spellable(text: str) -> bool:
 
 def flat_patterns(regex) -> list[str]:
     """One pattern, or lists of them nested at will, as one list."""
-    if isinstance(regex, str):
+    if isinstance(regex, str) and is_spellable(regex):
         return [regex]
     if isinstance(regex, (list, tuple, set, frozenset)):
         return [pattern for part in regex for pattern in flat_patterns(part)]
@@ -59,8 +100,10 @@ def checked_range_steps(range_steps) -> tuple[int | None, int | None]:
     except (TypeError, ValueError):
         raise SMDebugValueError(f"range_steps is {range_steps!r}; a pair (begin, end) is wanted") from None
     for bound in (begin, end):
-        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
-            raise SMDebugValueError(f"range_steps is {range_steps!r}; each bound is None or a whole number from 0 on")
+        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or not 0 <= bound < 2**63):
+            raise SMDebugValueError(
+                f"range_steps is {range_steps!r}; each bound is None or a whole number from 0 on, of 64 bits"
+            )
     if begin is not None and end is not None and end <= begin:
         raise SMDebugValueError(f"range_steps is {range_steps!r}; the end, which is left out, must be after the begin")
     return begin, end

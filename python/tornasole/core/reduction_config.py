@@ -7,6 +7,7 @@ from typing import Any
 from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.json_text import JsonText
+from tornasole.core.query_arguments import is_spellable
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 
 _LISTS = ("reductions", "abs_reductions", "norms", "abs_norms")
@@ -75,13 +76,15 @@ class ReductionConfig(JsonText):
             return None
         if not isinstance(params, dict):
             raise SMDebugValueError(f"{params!r} is not allowed; allowed: a dict")
-        reductions = params.get("reductions") or ""
+        reductions = "" if params.get("reductions") is None else params["reductions"]
         if not isinstance(reductions, str):
             if not isinstance(reductions, (list, tuple)) or not all(isinstance(name, str) for name in reductions):
                 raise SMDebugTypeError(
                     f"reductions: {reductions!r} is not allowed; allowed: a comma list, or a list of names"
                 )
             reductions = ",".join(reductions)
+        if not is_spellable(reductions):
+            raise SMDebugValueError(f"reductions: {reductions!r} is not allowed; allowed: a text that UTF-8 can spell")
         flags = (params.get("save_raw_tensor", False), params.get("save_shape", False))
         return cls(*_engine.parse_reductions(reductions)[: len(_LISTS)], *flags)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tornasole import _engine
 from tornasole.core.edits import edits
 from tornasole.core.json_text import JsonText
+from tornasole.core.query_arguments import step_number
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ALLOWED_MODE_NAMES, ModeKeys
 
@@ -55,7 +56,7 @@ class SaveConfigMode(JsonText):
 
     def should_save_step(self, step_num: int) -> bool:
         """Whether this step of the mode is saved by the schedule (``when_nan`` aside)."""
-        return _engine.should_save_step(self._key(), step_num)
+        return _engine.should_save_step(self._key(), step_number(step_num))
 
     def to_json_dict(self) -> dict[str, Any]:
         """The fields by name; ``when_nan`` only if there is one."""

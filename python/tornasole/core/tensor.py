@@ -5,7 +5,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from tornasole.core.query_arguments import mode_number, step_number
+from tornasole.core.query_arguments import (
+    count_of_steps,
+    mode_number,
+    reduction_of_name,
+    step_number,
+    worker_name,
+)
 from tornasole.exceptions import (
     SMDebugNotImplementedError,
     StepNotYetAvailable,
@@ -59,7 +65,7 @@ class Tensor:
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
         """The last ``n`` of its complete steps up to and including ``step``, ascending; all of them without ``n``."""
         self.trial.maybe_refresh(self.name)
-        return self.trial._engine.prev_steps(self.name, step_number(step), int(n or 0), mode_number(mode))
+        return self.trial._engine.prev_steps(self.name, step_number(step), count_of_steps(n), mode_number(mode))
 
     def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
         """The workers that saved it at the step, sorted; :class:`TensorUnavailableForStep` if none did."""
@@ -79,7 +85,7 @@ class Tensor:
         Raises what :meth:`value` would for the first step that has none.
         """
         self.trial.maybe_refresh(self.name)
-        return self.trial._engine.values(self.name, mode_number(mode), worker or "")
+        return self.trial._engine.values(self.name, mode_number(mode), worker_name(worker))
 
     def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
         """The saved shape, else that of the value; :class:`ShapeUnavailableForStep` if neither was saved."""
@@ -88,7 +94,7 @@ class Tensor:
     def shapes(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, tuple[int, ...]]:
         """The shapes at all complete steps of the mode that have one, by step."""
         self.trial.maybe_refresh(self.name)
-        shapes = self.trial._engine.shapes(self.name, mode_number(mode), worker or "")
+        shapes = self.trial._engine.shapes(self.name, mode_number(mode), worker_name(worker))
         return {step: tuple(shape) for step, shape in shapes.items()}
 
     def reduction_value(
@@ -104,8 +110,10 @@ class Tensor:
         ``reduction_name``: min, max, median, mean, std, variance, sum, prod, l1 or l2; with ``abs`` of the magnitudes.
         """
 
-        def read(name, step, mode_number, worker_name):
-            return self.trial._engine.reduction_value(name, step, reduction_name, mode_number, worker_name, bool(abs))
+        reduction = reduction_of_name(reduction_name)
+
+        def read(name, step, mode_number, worker):
+            return self.trial._engine.reduction_value(name, step, reduction, mode_number, worker, bool(abs))
 
         return self._at_step(read, step_num, mode, worker)
 
@@ -137,7 +145,7 @@ class Tensor:
 
     def _at_step(self, read, step_num, mode, worker):
         """What `read` says of the step; if the step is not known to hold the tensor, once more after a refresh."""
-        question = (self.name, step_number(step_num), mode_number(mode), worker or "")
+        question = (self.name, step_number(step_num), mode_number(mode), worker_name(worker))
         try:
             return read(*question)
         except (StepUnavailable, StepNotYetAvailable):

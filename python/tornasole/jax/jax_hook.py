@@ -42,7 +42,7 @@ class Hook(BaseHook):
     _framework_version = jax.__version__
     _is_described = False
 
-    @guarded()
+    @guarded(even_when_off=True)  # a new hook ends a shut-down
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
 

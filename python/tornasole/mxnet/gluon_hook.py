@@ -56,7 +56,7 @@ class Hook(BaseHook):
     _is_open = False
     _mode_follows_training = False
 
-    @guarded()
+    @guarded(even_when_off=True)  # a new hook ends a shut-down
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
         self.registered_blocks: "weakref.WeakSet[Block]" = weakref.WeakSet()

@@ -63,7 +63,7 @@ class Hook(CallbackMethods, BaseHook):
     _framework_version = torch.__version__
     _collection_class = Collection
 
-    @guarded()
+    @guarded(even_when_off=True)  # a new hook ends a shut-down
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
         self.module_set = weakref.WeakSet()

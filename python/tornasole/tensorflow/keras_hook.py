@@ -61,7 +61,7 @@ class KerasHook(ProfilerCalls, KerasValues, tf.keras.callbacks.Callback):
     model: Optional[Any] = None
     _gate: Optional[Any] = None  # open while nothing is under way
 
-    @guarded()
+    @guarded(even_when_off=True)  # a new hook ends a shut-down
     def __init__(self, *arguments, **options) -> None:
         tf.keras.callbacks.Callback.__init__(self)
         super().__init__(*arguments, **options)

@@ -39,7 +39,7 @@ class SessionHook(TensorflowBaseHook, _v1.train.SessionRunHook):
     The arguments are those of every hook. ``set_mode`` says what the runs to come are.
     """
 
-    @guarded()
+    @guarded(even_when_off=True)  # a new hook ends a shut-down
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
         self.graph: Optional[Any] = None

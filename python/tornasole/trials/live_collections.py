@@ -12,6 +12,7 @@ import logging
 from typing import Any
 
 from tornasole.core.collection import Collection
+from tornasole.core.query_arguments import is_spellable
 from tornasole.exceptions import SMDebugError, SMDebugTypeError
 
 # Of a collection that a user asked for before any file had it.
@@ -55,7 +56,7 @@ class LiveCollections:
     def name_of(self, collection: Any) -> str:
         """The name of what the user means by a collection: its name, or an object with one."""
         name = collection if isinstance(collection, str) else getattr(collection, "name", None)
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not is_spellable(name):
             raise SMDebugTypeError(f"{collection!r} is neither a collection nor the name of one")
         return name
 

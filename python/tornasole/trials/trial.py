@@ -8,7 +8,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from tornasole import _engine
-from tornasole.core.query_arguments import checked_range_steps, flat_patterns, mode_number, step_number, tensor_name
+from tornasole.core.query_arguments import (
+    checked_range_steps,
+    flat_patterns,
+    mode_number,
+    step_number,
+    tensor_name,
+    worker_name,
+)
 from tornasole.core.tensor import StepState, Tensor
 from tornasole.core.utils import is_s3
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
@@ -364,7 +371,7 @@ class Trial:
         expected), ``data`` (evaluation set: role), ``framework``, ``versions``, ``device``, ``world_size``.
         """
         self.maybe_refresh()
-        return self._engine.model_description(worker or "")
+        return self._engine.model_description(worker_name(worker))
 
     def step_facts(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[str, Any]:
         """What is known of a step besides its tensors; of the first worker that has the step, if none is given.
@@ -374,7 +381,7 @@ class Trial:
         active loss scaler), those that were recorded: nothing for a step that is not known, and for runs of smdebug.
         """
         self.maybe_refresh()
-        return self._engine.step_facts(step_number(step), mode_number(mode), worker or "")
+        return self._engine.step_facts(step_number(step), mode_number(mode), worker_name(worker))
 
     # --- Collections ----------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ class Hook(BaseHook, _TrainingCallback):
     _first_round: Optional[int] = 0  # None: what the model says after its next round
     _last_round = -1
 
-    @guarded()
+    @guarded(even_when_off=True)  # a new hook ends a shut-down
     def __init__(
         self,
         out_dir=None,

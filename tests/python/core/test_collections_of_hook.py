@@ -38,6 +38,9 @@ REFUSED = [
     ("reductions of another type", lambda c: setattr(c, "reduction_config", "min"), SMDebugTypeError),
     ("a histogram switch that is a number", lambda c: setattr(c, "save_histogram", 1), SMDebugValueError),
     ("an object nobody has a name for", lambda c: c.add(object()), SMDebugTypeError),
+    ("a list in the place of one name", lambda c: c.add_tensor_name(["a"]), SMDebugTypeError),
+    ("a list taken out in the place of one name", lambda c: c.remove_tensor_name(["a"]), SMDebugTypeError),
+    ("a list asked for in the place of one name", lambda c: c.has_tensor_name(["a"]), SMDebugTypeError),
 ]
 
 

@@ -243,6 +243,21 @@ def test_a_scalar_is_exactly_one_number(value, hook_class, tmp_path):
         hook_class(tmp_path / "run").save_scalar("loss", value)
 
 
+@pytest.mark.parametrize("name", [None, 3, ["loss"], "\ud800"])
+def test_a_scalar_has_a_name(name, hook_class, tmp_path):
+    with pytest.raises(SMDebugTypeError, match="is no name of a tensor; a text is"):
+        hook_class(tmp_path / "run").save_scalar(name, 1)
+
+
+def test_a_scalar_has_a_time(hook_class, tmp_path):
+    hook = hook_class(tmp_path / "run")
+    for wrong, error in (("3", SMDebugTypeError), ([1], SMDebugTypeError), (float("nan"), SMDebugValueError)):
+        with pytest.raises(error, match="is no time; seconds since 1970 are"):
+            hook.save_scalar("loss", 1, timestamp=wrong)
+    for right in (None, 0, 1600000000.25, numpy.float32(1e9), numpy.array(5)):
+        hook.save_scalar("loss", 1, timestamp=right)
+
+
 def test_dry_run_writes_nothing_and_says_what_it_would(hook_class, tmp_path, log_lines):
     hook = hook_class(tmp_path / "run", dry_run=True, save_all=True)
     hook.run(3, VALUES)
@@ -296,6 +311,12 @@ def test_bad_files_name_file_and_line(hook_class, tmp_path):
     file.write_text('{"LocalPath": "x",\n "HookParameters": {"save_interval": 0}}')
     with pytest.raises(SMDebugValueError, match=r"bad\.json:2"):
         hook_class.create_from_json_file(file)
+    file.write_text('{"LocalPath": "x",\n "HookParameters":\n {"train.when_nan": "("}}')
+    with pytest.raises(SMDebugValueError, match=r'bad\.json:3: train\.when_nan: pattern "\("'):
+        hook_class.create_from_json_file(file)
+    for no_path in (3, b"bad.json", ["bad.json"], "\ud800"):
+        with pytest.raises(SMDebugTypeError, match="allowed: a path, or None"):
+            hook_class.create_from_json_file(no_path)
 
 
 # ---- the hook of the process

@@ -1,9 +1,11 @@
 """SaveConfig and SaveConfigMode: what they take, what they refuse, and which steps they save."""
 
 import copy
+import functools
 import json
 import pickle
 
+import numpy
 import pytest
 
 from tornasole import SaveConfig, SaveConfigMode, modes
@@ -42,6 +44,10 @@ REFUSED = [
     ("listed steps that are no numbers", {"save_steps": ["a"]}),
     ("a step of more than 64 bits", {"start_step": 1 << 70}),
     ("watched names that are numbers", {"when_nan": [3]}),
+    ("an interval that is an array of several", {"save_interval": numpy.array([1, 2])}),
+    ("an interval that no encoding can spell", {"save_interval": "\ud800"}),
+    ("an interval so long that it is cut inside of a character", {"save_interval": "\u00e9" * 100}),
+    ("a start so long that it is cut inside of a character", {"start_step": "\U0001f642" * 100}),
 ]
 
 
@@ -56,6 +62,18 @@ def test_refused_values(what, fields):
     with pytest.raises(ValueError):
         setattr(schedule, field, value)
     assert schedule == SaveConfigMode(), "a refused value changes nothing"
+
+
+def test_the_step_that_is_asked_about():
+    for config in (SaveConfigMode(save_interval=2), SaveConfig(save_interval=2)):
+        mode = () if isinstance(config, SaveConfigMode) else (modes.TRAIN,)
+        ask = functools.partial(config.should_save_step, *mode)
+        assert ask(2.0) and ask(numpy.int64(2)) and not ask(3)
+        for wrong in (None, "2", 2.5, [2]):
+            with pytest.raises(SMDebugTypeError, match="is no step; a whole number is"):
+                ask(wrong)
+        with pytest.raises(SMDebugValueError, match="64 bits"):
+            ask(1 << 70)
 
 
 def test_tuples_sets_and_digits_are_lists_of_steps():

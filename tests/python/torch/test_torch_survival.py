@@ -82,3 +82,20 @@ def test_a_killed_run_can_be_opened(tmp_path):
     assert trial.steps["GLOBAL"] == list(range(8)), "all but the step that was open"
     checked = subprocess.run([program(), "verify", str(tmp_path / "run")], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_a_new_hook_ends_a_shut_down(tmp_path):
+    import torch
+    import tornasole.pytorch as smd
+    from tornasole.core.guard import guard
+
+    smd.Hook(out_dir=str(tmp_path / "first")).register_module(None)
+    assert guard.disable_smdebug, "with the default configuration a mistake switches capture off"
+    smd.del_hook()
+    hook = smd.Hook(out_dir=str(tmp_path / "second"), save_config=smd.SaveConfig(save_interval=1), save_all=True)
+    assert hook.out_dir == str(tmp_path / "second") and "weights" in hook.get_collections()
+    net = torch.nn.Linear(2, 1)
+    hook.register_module(net)
+    net(torch.ones(1, 2))
+    hook.close()
+    assert smd.create_trial(str(tmp_path / "second")).steps() == [0]

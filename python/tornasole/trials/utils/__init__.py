@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from tornasole.analysis.utils import no_refresh, refresh
+from tornasole.core.query_arguments import is_spellable
 from tornasole.core.singleton_utils import wait_until_written
 from tornasole.exceptions import SMDebugNotImplementedError, SMDebugTypeError
 from tornasole.trials.local_trial import LocalTrial
@@ -47,10 +50,12 @@ def create_trial(
     if (path is None) == (out_dir is None):
         raise SMDebugTypeError("create_trial takes the path of a trial, as path or as out_dir")
     place = path if path is not None else out_dir
-    if not hasattr(place, "strip"):
-        if not hasattr(place, "__fspath__"):
-            raise SMDebugTypeError(f"the path of a trial is a text, and {place!r} is none")
-        place = place.__fspath__()
+    if isinstance(place, os.PathLike):
+        place = os.fspath(place)
+    if not isinstance(place, str) or not is_spellable(place):
+        raise SMDebugTypeError(f"the path of a trial is a text, and {place!r} is none")
+    if name is not None and not (isinstance(name, str) and is_spellable(name)):
+        raise SMDebugTypeError(f"the name of a trial is a text, and {name!r} is none")
     place = place.strip()
     if profiler:
         raise SMDebugNotImplementedError(f"{place}: measurements of a profiler cannot be opened; tensors can")
