@@ -21,6 +21,7 @@ from tornasole.core.utils import is_s3
 from tornasole.exceptions import SMDebugTypeError, SMDebugValueError
 from tornasole.modes import ModeKeys
 from tornasole.trials.live_collections import LiveCollections
+from tornasole.trials.older_queries import OlderQueries
 from tornasole.trials.step_maps import GlobalToMode, ModeToGlobal
 
 POLL_SECONDS = 2.0
@@ -41,7 +42,7 @@ def _open_again(kind: type[Trial], name: str, path: str, options: dict, held: di
     return trial
 
 
-class Trial:
+class Trial(OlderQueries):
     """What a run saved. Opening it waits until every worker has written its collections file.
 
     Most questions first load what was written since the last one, as long as :attr:`dynamic_refresh` is true and the

@@ -64,6 +64,7 @@ def test_everything_of_a_step(tmp_path, saved):
 
 def test_the_calls_of_a_profiler_around_steps_change_nothing(tmp_path, saved):
     def run(name, calls_profiler):
+        tf.keras.backend.clear_session()  # so that both models have the same names
         tf.keras.utils.set_random_seed(5)
         hook = smd.KerasHook(tmp_path / name, save_config=smd.SaveConfig(save_interval=2), save_all=True)
         model = keras_models.dense()

@@ -1,11 +1,14 @@
 """Which steps are complete, available or to come: runs of one to three workers, ended or not."""
 
+import numpy
 import pytest
 
 from trial_files import TrialFiles
 
 from tornasole.analysis.utils import no_refresh, refresh
+from tornasole.core.collection_manager import CollectionManager
 from tornasole.core.tensor import StepState
+from tornasole.core.writer import FileWriter
 from tornasole.exceptions import NoMoreData, StepUnavailable
 from tornasole.modes import ModeKeys
 from tornasole.trials import create_trial
@@ -212,3 +215,23 @@ def test_waiting_refreshes_and_leaves_the_flag_alone(tmp_path):
         trial.wait_for_steps([3])
         assert trial.dynamic_refresh is False
     assert trial.dynamic_refresh is True
+
+
+def test_the_names_of_the_first_releases(tmp_path):
+    names = ("gradient/w", "w", "x")
+    for step, mode, saved in ((0, ModeKeys.TRAIN, names), (1, ModeKeys.EVAL, names[1:])):
+        with FileWriter(trial_dir=str(tmp_path), step=step, worker="worker_0") as writer:
+            for name in saved:
+                writer.write_tensor(tdata=numpy.ones(2, "float32"), tname=name, mode=mode, mode_step=0)
+    collections = CollectionManager()
+    collections.add("weights")
+    collections.get("weights").tensor_names = ["w"]
+    collections.export(str(tmp_path), "worker_0_collections.json")
+    trial = create_trial(str(tmp_path))
+    assert trial.tensors() == trial.tensor_names() == list(names)
+    assert trial.tensors(1) == trial.tensors(0, ModeKeys.EVAL) == ["w", "x"]
+    assert trial.tensors(regex="^w") == trial.tensors_matching_regex(["^w"]) == ["w"]
+    assert trial.tensors(collection="weights") == trial.tensors_in_collection("weights") == ["w"]
+    assert trial.available_steps() == [0, 1] and trial.available_steps(mode=ModeKeys.EVAL) == [0]
+    with pytest.raises(ValueError):
+        trial.tensors(regex="w", collection="weights")
