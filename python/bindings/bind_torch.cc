@@ -115,7 +115,9 @@ class ForwardTap {
   }
 
   bool is_of_another_step() const {
-    return !state_.is_none() && nb::inst_ptr<StepState>(state_)->is_used() && !is_grad_enabled();
+    if (state_.is_none()) return false;
+    const StepState& state = *nb::inst_ptr<StepState>(state_);
+    return state.is_left() || (state.is_used() && !is_grad_enabled());
   }
 
   Sink sink_;

@@ -162,7 +162,8 @@ class LossCalls {
   bool enter_loss_function(nb::handle name, nb::handle arguments) {
     if (inside.is_loss || !is_recording()) return false;
     safely([&] {
-      const bool is_of_another_step = nb::inst_ptr<StepState>(state_)->is_used() && !is_grad_enabled();
+      const StepState& state = *nb::inst_ptr<StepState>(state_);
+      const bool is_of_another_step = state.is_left() || (state.is_used() && !is_grad_enabled());
       inside.is_loss = !is_of_another_step && nb::cast<bool>(begin_loss_function_(name, arguments));
     });
     return inside.is_loss;

@@ -22,10 +22,13 @@ struct StepState {
   void begin_step(bool has_gradients) noexcept {
     has_gradients_ = has_gradients;
     begun_at_ = optimizer_steps;
+    passes_before_ = backward_passes;
   }
   // Whether an optimizer has used what the open step is for. A loss that is computed without gradients from then on is
   // of something else, such as a model of averaged weights that is evaluated.
   bool is_used() const noexcept { return has_gradients_ && optimizer_steps > begun_at_; }
+  // Whether the program has gone on to train something else, of which no step knows: there is no end to its losses.
+  bool is_left() const noexcept { return backward_passes - passes_before_ >= kMostPasses; }
 
   // By group of parameters; whether they are to be saved. A model may be called often for one step of an optimizer:
   // they are saved once for it.
@@ -39,7 +42,8 @@ struct StepState {
 
  private:
   std::int64_t told_at_ = -1;
-  std::int64_t begun_at_ = 0;
+  static constexpr std::int64_t kMostPasses = 100;  // backward, of one step
+  std::int64_t begun_at_ = 0, passes_before_ = 0;
   bool has_gradients_ = false;
   Rates told_rates_;
 };
