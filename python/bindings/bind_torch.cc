@@ -92,7 +92,8 @@ class ForwardTap {
         state_(std::move(state)) {}
 
   void call(nb::handle inputs, nb::handle outputs) {
-    if (is_in_backward() || is_tracing() || is_of_another_step()) return;
+    if (is_in_backward() || is_tracing()) return;
+    if (!state_.is_none() && is_of_another_step(*nb::inst_ptr<StepState>(state_))) return;
     if (calls_++ == 0) first_call_ = next_call();
     each_tensor(inputs, [&](nb::handle tensor) {
       ++inputs_;
@@ -113,10 +114,6 @@ class ForwardTap {
   static std::int64_t next_call() noexcept {
     static std::atomic<std::int64_t> calls = 0;
     return calls.fetch_add(1, std::memory_order_relaxed);
-  }
-
-  bool is_of_another_step() const {
-    return !state_.is_none() && nb::inst_ptr<StepState>(state_)->is_used() && !is_grad_enabled();
   }
 
   Sink sink_;

@@ -214,7 +214,7 @@ class LossCalls {
   bool enter_loss_function(nb::handle name, nb::handle arguments) {
     if (inside.is_loss || !is_recording()) return false;
     safely([&] {
-      if (nb::inst_ptr<StepState>(state_)->is_used() && !is_grad_enabled()) return;  // of another step
+      if (is_of_another_step(*nb::inst_ptr<StepState>(state_))) return;
       LossFunction* known = find_function(name);
       inside.is_loss =
           (known != nullptr && known->begin(arguments)) || nb::cast<bool>(begin_loss_function_(name, arguments));

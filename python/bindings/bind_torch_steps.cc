@@ -292,6 +292,7 @@ void bind_torch_steps(nb::module_& module) {
       .def_prop_ro("known_steps", &StepState::known_steps, "optimizer_steps, or None.")
       .def_rw("backward_passes", &StepState::backward_passes, "That were told of.")
       .def("tell_rates", &StepState::tell_rates, nb::arg("rates"), "Whether these learning rates are to be saved.")
+      .def("is_left", &StepState::is_left, "Whether the program trains something else, of which no step knows.")
       .def("forget_usual", [](StepState& state) { state.usual = nullptr; }, "The open step is not like others.");
   nb::class_<PassEnd>(module, "PassEnd", nb::type_slots(end_slots),
                       "Called after the root's forward pass: knows whether a pass is open, and calls its listener.")

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/torch_callbacks.h"
+
 namespace tornasole::python {
 
 struct StepState {
@@ -27,10 +29,13 @@ struct StepState {
   void begin_step(bool has_gradients) noexcept {
     has_gradients_ = has_gradients;
     begun_at_ = optimizer_steps;
+    passes_before_ = backward_passes;
   }
   // Whether an optimizer has used what the open step is for. A loss that is computed without gradients from then on is
   // of something else, such as a model of averaged weights that is evaluated.
   bool is_used() const noexcept { return has_gradients_ && optimizer_steps > begun_at_; }
+  // Whether the program has gone on to train something else, of which no step knows: there is no end to its losses.
+  bool is_left() const noexcept { return backward_passes - passes_before_ >= kMostPasses; }
 
   // By group of parameters; whether they are to be saved. A model may be called often for one step of an optimizer:
   // they are saved once for it.
@@ -44,9 +49,15 @@ struct StepState {
 
  private:
   std::int64_t told_at_ = -1;
-  std::int64_t begun_at_ = 0;
+  static constexpr std::int64_t kMostPasses = 100;  // backward, of one step
+  std::int64_t begun_at_ = 0, passes_before_ = 0;
   bool has_gradients_ = false;
   Rates told_rates_;
 };
+
+// Whether a loss that is computed now is none of the open step's.
+inline bool is_of_another_step(const StepState& state) {
+  return state.is_left() || (state.is_used() && !is_grad_enabled());
+}
 
 }  // namespace tornasole::python

@@ -282,6 +282,8 @@ class Attachment:
     def _record(self, name: str, value: Any) -> None:
         if not isinstance(value, torch.Tensor) or is_in_transform(value) or not self.hook._is_step_due():
             return
+        if self.hook._state.is_left():
+            return
         self.hook.record_tensor_value(name, value)
 
     def _signs_of_known_losses(self, value: torch.Tensor) -> Set[int]:

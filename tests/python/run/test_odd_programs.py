@@ -534,3 +534,27 @@ def test_losses_of_a_model_that_is_only_evaluated_belong_to_no_step(run_program,
         trial = TrialDump(tmp_path / name)
         assert trial.steps["TRAIN"] == list(range(steps))
         assert trial.collection("losses") == ["CrossEntropyLoss_output_0"]
+
+
+UNSEEN = """
+def train(loss, optimizer, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss(inputs, labels).backward()
+        optimizer.step()
+train(lambda x, y: F.cross_entropy(net(x), y), optimizer, 4)
+weight = torch.zeros(6, 3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+criterion = nn.CrossEntropyLoss()
+train(lambda x, y: F.cross_entropy(x @ weight, y), optimizer, 150)
+train(lambda x, y: criterion(x @ weight, y), optimizer, 150)
+train(lambda x, y: (x @ weight).square().mean(), optimizer, 150)
+"""
+
+
+def test_a_training_that_no_step_knows_of_does_not_pile_up_losses(run_program, tmp_path):
+    ran = run_program(NET + UNSEEN, under=["--out", "out", "--preset", "light"])
+    assert ran.returncode == 0, ran.stderr
+    trial = TrialDump(tmp_path / "out")
+    assert trial.steps["TRAIN"] == list(range(4))
+    assert len(trial.collection("losses")) <= 100
