@@ -156,6 +156,15 @@ class Tensor:
         self.trial.maybe_refresh(self.name)
         return read(*question)
 
+    # A trial makes one each time it is asked; scripts compare them, and keep them in sets and as keys.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        return self.name == other.name and self.trial == other.trial
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.trial))
+
     def __repr__(self) -> str:
         return f"<tornasole Tensor {self.name!r} of trial {self.trial.name!r}>"
 

@@ -65,3 +65,10 @@ def test_right_questions_beside_them(trial):
     assert tensor.prev_steps(2, None) == tensor.prev_steps(2, 0) == [0, 1, 2]
     with pytest.raises(StepUnavailable):
         tensor.value((1 << 63) - 1)
+
+
+def test_a_tensor_asked_for_twice_is_the_same(trial):
+    tensor, other = trial.tensor("w"), create_trial(trial.path, name="another").tensor("w")
+    assert tensor == trial.tensor("w") and tensor in [trial.tensor("w")] and len({tensor, trial.tensor("w")}) == 1
+    assert tensor != other and tensor != "w" and len({tensor, other}) == 2
+    assert tensor == create_trial(trial.path).tensor("w"), "of trials that are equal"
