@@ -314,10 +314,19 @@ def _signs_of_inputs(node: Any) -> Tuple[int, ...]:
     if kind.startswith("SubBackward"):
         return (1, -1)[:count]
     if kind.startswith(("MulBackward", "DivBackward")) and count > 0 and node.next_functions[-1][0] is None:
-        factor = getattr(node, "_saved_other", None)  # that of a number
-        if isinstance(factor, torch.Tensor) and factor.is_cpu and factor.numel() == 1:
-            return (int(torch.sign(factor)),) * count
+        return (_sign_of_factor(node),) * count
     return (0,) * count
+
+
+def _sign_of_factor(node: Any) -> int:
+    try:
+        factor = getattr(node, "_saved_other", None)  # that of a number
+    except RuntimeError:  # what the graph kept is freed: this is a second pass
+        return 0
+    if not isinstance(factor, torch.Tensor) or not factor.is_cpu or factor.numel() != 1 or factor.is_complex():
+        return 0
+    number = factor.item()
+    return (number > 0) - (number < 0)
 
 
 def make_hook(training: int = 1):

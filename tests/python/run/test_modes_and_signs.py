@@ -78,6 +78,11 @@ def test_a_backward_pass_from_the_negative_of_a_loss(run_program, tmp_path):
     assert len(trial.tensor("CrossEntropyLoss_output_0").steps()) == 5
 
 
+def gone_back_from(value):
+    value.backward()
+    return value
+
+
 SIGNS = [
     ("the loss itself", lambda loss, other: loss, {1}),
     ("its negative", lambda loss, other: -loss, {-1}),
@@ -90,6 +95,8 @@ SIGNS = [
     ("the negative of its negative", lambda loss, other: -(-2 * loss), {1}),
     ("a factor that is learned", lambda loss, other: -loss * other, {0}),
     ("a function of it", lambda loss, other: -torch.exp(-loss), {0}),
+    ("a product that is no number", lambda loss, other: loss * float("nan"), {0}),
+    ("a graph that was gone back through", lambda loss, other: gone_back_from(loss * -2), {0}),
     ("something else", lambda loss, other: other * 2, set()),
 ]
 
