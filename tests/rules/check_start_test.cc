@@ -401,6 +401,21 @@ TEST(FrozenLayers, ALayerThatRunsAndHasNoGradientIsCutOff) {
   EXPECT_EQ(run_with({"head", "encoder", "head"}), Severity::kInfo) << "two calls";
 }
 
+TEST(FrozenLayers, ALayerWhoseTurnMayComeLaterIsNotNoted) {
+  for (const auto& [later_steps, verdicts] : {std::pair(5, 1U), std::pair(15, 0U)}) {
+    MadeRun run(10);
+    run.weight("actor.weight", [](std::size_t) { return 0.1; });
+    run.weight("critic.weight", [](std::size_t) { return 0.0; });
+    run.gradient("actor.weight", 1);
+    run.record.optimized = {"actor.weight", "critic.weight"};
+    for (std::int64_t i = 10; i < 10 + later_steps; ++i) {  // of which statistics were not saved
+      run.record.steps.push_back({i, {Mode::kTrain, i}, i});
+      run.record.facts.push_back({.optimizer_step = i, .training = true, .grad_enabled = true});
+    }
+    EXPECT_EQ(ask(kCheckFrozenLayers, run).size(), verdicts) << later_steps;
+  }
+}
+
 TEST(SilentOptimizer, AnOptimizerNobodyKnowsMovesTheWeightsToo) {
   for (const auto& [drift, verdicts] : {std::pair(0.0, 1U), std::pair(0.01, 0U)}) {
     MadeRun run(20);

@@ -282,6 +282,12 @@ bool is_set_apart(const RunRecord& run, const History& weight) {
   return !run.optimized.empty() && !run.optimized.contains(weight.name) && gradient_of(run, weight) == "absent";
 }
 
+// Its turn may have come after it was last looked at, as that of a critic that is trained after its actor.
+bool is_seen_early_only(const RunRecord& run, const History& weight) {
+  const std::int64_t seen = run.steps[weight.points.back()].optimizer_step;
+  return seen >= 0 && 2 * seen < run.steps.back().optimizer_step;
+}
+
 void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   bool is_any_changed = false;
   std::vector<const History*> frozen;
@@ -313,6 +319,7 @@ void look_for_frozen(const RunRecord& run, Judgement& judgement) {
   // Without a gradient a layer may simply not be used, which is the user's business; one that runs before others that
   // learn, and that an optimizer is to train, is cut off from the loss.
   const bool is_unused = gradients == "absent" && !is_left_out && !is_cut_off;
+  if (is_unused && is_seen_early_only(run, shown)) return;
   const Severity severity = is_unused ? Severity::kInfo : Severity::kWarning;
   std::vector<std::string> causes;
   if (is_left_out) causes.emplace_back("the optimizer does not have these parameters");
