@@ -251,10 +251,13 @@ def test_parallel_wrappers_in_names(tmp_path):
         assert weight in TrialDump(tmp_path / str(stable)).names
 
 
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+
+
+@pytest.mark.skipif(VERSION < (2, 6), reason="needs PyTorch 2.6: fully_shard")
 def test_a_sharded_model_in_names(tmp_path):
-    fsdp = pytest.importorskip("torch.distributed.fsdp")
-    if not hasattr(fsdp, "fully_shard"):
-        pytest.skip("needs PyTorch 2.6: fully_shard")
+    import torch.distributed.fsdp as fsdp
+
     distributed = torch.distributed
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
     try:
