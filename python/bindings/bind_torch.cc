@@ -238,9 +238,8 @@ void bind_torch(nb::module_& module) {
   nb::class_<KnownModel>(module, "KnownModel", "A model as it was found, and what is saved as its steps begin.")
       .def(nb::init<nb::list, nb::list, nb::object>(), nb::arg("places"), nb::arg("sizes"),
            nb::arg("parameters").none(),
-           "`places`: (dict, key, parameter, requires_grad) or (dict, key, part, None) each; `sizes`: (dict, size) "
-           "each; "
-           "a TensorList or None.")
+           "`places`: (dict, key, parameter, requires_grad) or (dict, key, part, None) each; `sizes`: (dict, members) "
+           "each; `parameters`: a TensorList, or None.")
       .def("is_unchanged", &KnownModel::is_unchanged, "Whether parameters and parts are where they were found.");
 }
 

@@ -127,8 +127,10 @@ class LossFunction {
         value_(name),
         saves_inputs_(saves_inputs) {}
 
-  // Each is false where a value is none that the engine takes as it is: such a call is Python's.
+  // Each is false where a value is none that the engine takes as it is: such a call is Python's, and where it was found
+  // out by trying, as with tensors of another device, so are all that follow.
   bool begin(nb::handle arguments) {
+    if (is_given_up_) return false;
     const auto count = std::min<Py_ssize_t>(PyTuple_GET_SIZE(arguments.ptr()), std::ssize(inputs_));
     for (Py_ssize_t i = 0; i < count; ++i) {
       if (!is_plain(PyTuple_GET_ITEM(arguments.ptr(), i))) return false;
@@ -138,21 +140,21 @@ class LossFunction {
     });
   }
   bool end(nb::handle value) {
-    if (!is_plain(value)) return false;
+    if (is_given_up_ || !is_plain(value)) return false;
     return !engine_->anything_due() || tried([&] { engine_->save_output(value_, value); });
   }
 
  private:
   static bool is_plain(nb::handle value) { return value.type().is(torch_types().tensor) && !is_in_transform(value); }
   template <typename Save>
-  static bool tried(const Save& save) {
+  bool tried(const Save& save) {
     try {
       save();
-      return true;
     } catch (...) {
       PyErr_Clear();
-      return false;
+      is_given_up_ = true;
     }
+    return !is_given_up_;
   }
 
   nb::object hook_;
@@ -160,6 +162,7 @@ class LossFunction {
   TensorName inputs_[2];
   ModuleName value_;
   bool saves_inputs_;
+  bool is_given_up_ = false;
 };
 
 // What happens at the calls that are stood in for: an enter_... before, and a leave_... after it where that was true.

@@ -8,8 +8,9 @@ namespace tornasole::python {
 
 class KnownModel {
  public:
-  // `places`: (dict of a module, key, parameter, requires_grad) of each parameter. `sizes`: (dict, members) of each
-  // dict that parameters or parts of the model are found in. `parameters`: a TensorList, or None.
+  // `places`: (dict of a module, key, parameter, requires_grad) of each parameter, (dict, key, part, None) of each
+  // part. `sizes`: (dict, members) of each dict that parameters or parts are found in. `parameters`: a TensorList, or
+  // None.
   KnownModel(nanobind::list places, nanobind::list sizes, nanobind::object parameters);
 
   // Whether every parameter and part is still where it was found, and the dicts have as many members as then.

@@ -236,8 +236,9 @@ class Attachment:
         if any(isinstance(value, torch.Tensor) and is_in_transform(value) for value in arguments[:2]):
             return False  # inside torch.func tensors have no values
         hook = self.hook
+        is_new = name not in hook._loss_functions
         hook._loss_function_called(name, arguments[:2])
-        if hook._is_automatic:  # else it may be of a class that records in a way of its own
+        if is_new and hook._is_automatic:  # else it may be of a class that records in a way of its own
             self.losses.know_function(name, _engine.LossFunction(hook._engine_hook, name, hook._watcher is not None))
         return True
 

@@ -112,8 +112,8 @@ def test_a_function_that_was_recorded_before_needs_nobody(calls, owner, tmp_path
         calls.leave_loss_function("mse_loss", values[-1])
     assert owner.asked == []
 
-    # What the engine does not take as it is goes the usual way.
-    for given in ((None, given[1]), (given[0].to_sparse(), given[1])):
+    # What the engine does not take as it is goes the usual way; where it had to be asked, so does all that follows.
+    for given in ((None, given[1]), (given[0].to_sparse(), given[1]), given):
         assert calls.enter_loss_function("mse_loss", given)
         calls.leave_loss_function("mse_loss", None)
         assert owner.asked == ["begin mse_loss", "note_loss", "end mse_loss"]
