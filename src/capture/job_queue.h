@@ -48,6 +48,9 @@ class JobQueue {
   bool pop_all(std::vector<Job>* jobs, std::int64_t wait_ns);
   // Buffers came back.
   void notify_space();
+  // Whether a quarter of the memory is in use: the writer then goes the way that is over soonest, otherwise the one
+  // that takes least of the processor.
+  bool is_filling() const { return pool_.used_bytes() > pool_.limit_bytes() / 4; }
   // Bytes reached the store.
   void note_progress() noexcept { progress_.fetch_add(1, std::memory_order_relaxed); }
 

@@ -40,6 +40,7 @@ StepFiles::StepFiles(store::Store* store, StepId id, std::string worker)
 Status StepFiles::open_event_file() {
   if (event_file_) return {};
   TORNASOLE_TRY(event_file_, store_->create(event_path_));
+  event_file_->let_keep(may_keep_);
   return {};
 }
 
@@ -50,6 +51,7 @@ void StepFiles::add_entry(const std::string& name, std::uint64_t length, std::ui
 
 Status StepFiles::append_record(const std::string& name, const format::EncodedEvent& event, std::string_view content) {
   TORNASOLE_CHECK(open_event_file());
+  is_unflushed_ = true;
   const auto header = format::encode_record_header(event.payload_bytes());
   const auto trailer = format::encode_trailer(format::kConstantTrailer);
   const std::uint64_t length = event.payload_bytes() + format::kRecordFrameBytes;
@@ -60,7 +62,7 @@ Status StepFiles::append_record(const std::string& name, const format::EncodedEv
     }
     crc = crc32c(content, crc);
   } else {
-    TORNASOLE_CHECK(flush());
+    TORNASOLE_CHECK(append_gathered());
     std::vector<ByteView> pieces = {view(header), event.before};
     for (ByteView rest = content; !rest.empty(); rest.remove_prefix(pieces.back().size())) {
       if (rest.size() < content.size()) {
@@ -74,7 +76,7 @@ Status StepFiles::append_record(const std::string& name, const format::EncodedEv
     TORNASOLE_CHECK(event_file_->append(pieces));
   }
   add_entry(name, length, mask_crc(crc32c(event.after, crc)));
-  return gathered_.size() >= kFlushBytes ? flush() : Status();
+  return gathered_.size() >= kFlushBytes ? append_gathered() : Status();
 }
 
 Status StepFiles::add_value(const ValueJob& value) {
@@ -99,7 +101,8 @@ Status StepFiles::begin_stream(const StreamJob& stream) {
   TORNASOLE_TRY(format::EncodedEvent event,
                 format::encode_event(header, stream.dtype, stream.shape, stream.content_bytes));
   TORNASOLE_CHECK(open_event_file());
-  TORNASOLE_CHECK(flush());
+  TORNASOLE_CHECK(append_gathered());
+  is_unflushed_ = true;
   const auto frame = format::encode_record_header(event.payload_bytes());
   const std::array<ByteView, 2> pieces = {view(frame), event.before};
   TORNASOLE_CHECK(event_file_->append(pieces));
@@ -123,11 +126,24 @@ Status StepFiles::add_piece(std::string_view piece) {
   return {};
 }
 
-Status StepFiles::flush() {
+Status StepFiles::append_gathered() {
   if (gathered_.empty()) return {};
   TORNASOLE_CHECK(event_file_->append(gathered_));
   gathered_.clear();
   return {};
+}
+
+Status StepFiles::flush() {
+  if (!is_unflushed_) return {};
+  TORNASOLE_CHECK(append_gathered());
+  TORNASOLE_CHECK(event_file_->flush());
+  is_unflushed_ = false;
+  return {};
+}
+
+void StepFiles::let_keep(bool may_keep) noexcept {
+  may_keep_ = may_keep;
+  if (event_file_) event_file_->let_keep(may_keep);
 }
 
 Status StepFiles::sync() {

@@ -2,7 +2,8 @@
 
 // StepFiles: the event and index file of one step of one worker, while they are being written.
 //
-//   1. Values are encoded and appended to <event>.tmp; small ones are gathered until `flush`.
+//   1. Values are encoded and appended to <event>.tmp; small ones are gathered, and a store may keep large ones, until
+//      `flush`.
 //   2. publish: the event file gets its name, then the index file is written and gets its name. The index goes last:
 //      whoever can see it may trust every offset in it.
 //
@@ -35,9 +36,11 @@ class StepFiles {
   Status add_piece(std::string_view piece);
   bool is_streaming() const noexcept { return stream_rest_ > 0; }
 
-  // What was gathered leaves the process.
+  // What was added leaves the process.
   Status flush();
-  bool has_gathered() const noexcept { return !gathered_.empty(); }
+  bool has_unflushed() const noexcept { return is_unflushed_; }
+  // Whether the store may keep what is added until then.
+  void let_keep(bool may_keep) noexcept;
   bool has_event_file() const noexcept { return event_file_ != nullptr; }
   // Made with the first value, unless it is made before.
   Status open_event_file();
@@ -67,6 +70,8 @@ class StepFiles {
  private:
   Status append_record(const std::string& name, const format::EncodedEvent& event, std::string_view content);
   void add_entry(const std::string& name, std::uint64_t length, std::uint32_t masked_crc);
+  // What was gathered goes to the store.
+  Status append_gathered();
   Status write_index(bool sync);
 
   store::Store* store_;
@@ -76,6 +81,8 @@ class StepFiles {
   std::unique_ptr<store::PendingFile> event_file_;
   std::string gathered_;      // encoded records that have not been appended yet
   std::uint64_t offset_ = 0;  // end of the event file, gathered records included
+  bool is_unflushed_ = false;
+  bool may_keep_ = false;
   format::Index index_;
   PublishedIndex published_index_;
 

@@ -12,7 +12,6 @@ namespace tornasole::capture {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kFlushNs = 50'000'000;  // gathered values leave the process after this long
 constexpr std::int64_t kHeartbeatNs = 10 * kSecondNs;
 // Where each file is a request over the network.
 constexpr std::int64_t kRemoteHealthNs = 10 * kSecondNs;
@@ -124,6 +123,8 @@ void Writer::run() noexcept {
       count = jobs.size();
       const bool has_last =
           std::ranges::any_of(jobs, [](const Job& job) { return std::holds_alternative<CloseJob>(job); });
+      may_keep_ = !has_last && !queue_.is_filling();
+      if (current_) current_->let_keep(may_keep_);
       for (Job& job : jobs) handle(&job);
       // Also when there was no memory to keep it for later: nothing follows that could end this thread.
       is_closing_ |= has_last && deferred_.empty();
@@ -214,6 +215,7 @@ void Writer::handle_job(StepStartJob& job) {
   }
   try {
     current_.emplace(store_.get(), job.id, worker_);
+    current_->let_keep(may_keep_);
   } catch (...) {  // no memory: counted at its end, unless the hook gives it up before
     unbegun_ = job.id.serial;
     health_->note("write", error_from_current_exception());
@@ -330,6 +332,7 @@ void Writer::handle_job(CollectionsJob& job) {
 
 void Writer::handle_job(FlushJob& job) {
   failed_reason_ = job.failed_reason;
+  if (current_) check_current(current_->flush());
   publish_held();
   publish_health(/*is_urgent=*/true);
 }

@@ -73,6 +73,9 @@ class Writer : public std::enable_shared_from_this<Writer> {
   const std::string* keep_name(std::string name);
 
  private:
+  // Values that were gathered leave the process after this long.
+  static constexpr std::int64_t kFlushNs = 50'000'000;
+
   void start();
 
   struct Finished {  // a step that only waits for its sync
@@ -182,6 +185,8 @@ class Writer : public std::enable_shared_from_this<Writer> {
   std::string model_text_;
   std::shared_ptr<const format::CollectionsFile> collections_;  // as last written; kept until a step is published
   MetricsFile metrics_;
+  std::int64_t last_flush_ns_ = 0;
+  bool may_keep_ = false;  // of the jobs at hand, in the store
   bool is_closing_ = false;
 };
 

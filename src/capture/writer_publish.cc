@@ -194,7 +194,10 @@ void Writer::write_health() {
 
 void Writer::tick() {
   const std::int64_t now = clock_->monotonic_ns();
-  if (current_ && current_->has_gathered()) check_current(current_->flush());
+  if (current_ && current_->has_unflushed() && now - last_flush_ns_ >= kFlushNs) {
+    last_flush_ns_ = now;
+    check_current(current_->flush());
+  }
   if (!held_.empty() && static_cast<double>(now - last_sync_ns_) >= config_.fsync_interval_s * 1e9) publish_held();
   publish_health(/*is_urgent=*/false);
 }

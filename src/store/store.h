@@ -44,10 +44,15 @@ struct Entry {
 class PendingFile {
  public:
   virtual ~PendingFile() = default;
-  // Appends the pieces in order; when it returns they have left the process.
+  // Appends the pieces in order; when it returns they have left the process, unless they may be kept.
   // After an error the content is unknown: what is left is to abandon, and publish refuses.
   virtual Status append(std::span<const ByteView> pieces) = 0;
   Status append(ByteView piece) { return append(std::span<const ByteView>(&piece, 1)); }
+  // Whether append may keep bytes in the process until flush, sync, read_back or publish, where that spares the
+  // processor and takes the disk longer. Not unless this was said; what is kept when it no longer may be leaves with
+  // the next append.
+  virtual void let_keep(bool /*may_keep*/) noexcept {}
+  virtual Status flush() { return {}; }
   // Makes the content durable (where the store can).
   virtual Status sync() = 0;
   // Closes the file and gives it its final name in one step. kInvalid if that name is taken and `replace` is false. A

@@ -15,6 +15,8 @@ class ForwardingFile : public PendingFile {
 
   using PendingFile::append;
   Status append(std::span<const ByteView> pieces) override { return base_->append(pieces); }
+  void let_keep(bool may_keep) noexcept override { base_->let_keep(may_keep); }
+  Status flush() override { return base_->flush(); }
   Status sync() override { return base_->sync(); }
   Status publish(bool replace) override { return base_->publish(replace); }
   Result<Bytes> read_back(std::uint64_t offset, std::uint64_t length) override {

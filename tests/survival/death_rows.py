@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from survival_world import LIMIT_FACTOR, SYSTEM_CALLS, health, killed_run, need, snapshot, tornasole, tree, wait_until
+from survival_world import HURT_AT, LARGE_BYTES, LIMIT_FACTOR, health, killed_run, need, snapshot, tornasole, tree, wait_until
 
 
 def kill_at_random(world, runs, seed=1):
@@ -18,7 +18,10 @@ def kill_at_random(world, runs, seed=1):
         out, log = world.new_run()
         think = chance.choice([0, 1, 5, 20, 40])
         process = world.start(
-            world.command(out, log, steps=10_000_000, think_ms=think, bytes=4000), stderr=subprocess.DEVNULL
+            world.command(
+                out, log, steps=10_000_000, think_ms=think, bytes=LARGE_BYTES if think >= 20 else 4000
+            ),
+            stderr=subprocess.DEVNULL,
         )
         wait_until(lambda out=out: os.path.isdir(out), process, "directory")
         time.sleep(chance.uniform(0, 0.9))  # the moment of death is the parameter of this row
@@ -51,7 +54,9 @@ def row_2(world):
     chance = random.Random(3)
     figures = {"runs": 10, "steps": 0, "missing": 0, "changed_by_second": 0, "on_disk_after_ms": 0}
     for _ in range(figures["runs"]):
-        out, log, last, seconds = killed_run(world, chance.uniform(0.5, 1.2), think_ms=chance.choice([20, 40]))
+        out, log, last, seconds = killed_run(
+            world, chance.uniform(0.5, 1.2), think_ms=chance.choice([20, 40]), bytes=chance.choice([4000, LARGE_BYTES])
+        )
         figures["on_disk_after_ms"] = max(figures["on_disk_after_ms"], round(seconds * 1000))
         need(tornasole(world, "repair", out, "--json").returncode == 0, f"repair of {out}")
         first = tree(out)
@@ -73,11 +78,11 @@ def row_2(world):
 def row_3(world):
     """kill at every system call of capture."""
     points = 0
-    for call in SYSTEM_CALLS:
+    for call, options in HURT_AT:
         for n in range(1, 400):
             out, log = world.new_run()
             wrap = ["strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={n}"]
-            done = world.train(out, log, wrap=wrap, steps=12, fsync="step")
+            done = world.train(out, log, wrap=wrap, fsync="step", **options)
             points += 1
             if os.path.isdir(out):
                 world.check(out, log, smdebug=points % 10 == 0)

@@ -7,7 +7,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from survival_world import LIMIT_FACTOR, SYSTEM_CALLS, debris, health, need, numbers, snapshot, wait_until
+from survival_world import HURT_AT, LIMIT_FACTOR, debris, health, need, numbers, snapshot, wait_until
 
 ERRORS = ("ENOSPC", "EIO", "EACCES", "EMFILE", "EINTR", "EDQUOT", "ESTALE")
 
@@ -71,11 +71,11 @@ def row_9_recovery(world):
         subprocess.run(["umount", "-l", mount], check=False)
 
 
-def calls_made(world, call):
+def calls_made(world, call, options):
     """How often a run that nobody disturbs makes this system call."""
     out, log = world.new_run()
     trace = out + ".strace"
-    world.train(out, log, wrap=["strace", "-f", "-o", trace, "-e", f"trace={call}"], steps=12, fsync="step")
+    world.train(out, log, wrap=["strace", "-f", "-o", trace, "-e", f"trace={call}"], fsync="step", **options)
     with open(trace, encoding="utf-8", errors="replace") as file:
         return sum(f" {call}(" in line for line in file)
 
@@ -83,15 +83,15 @@ def calls_made(world, call):
 def row_10(world):
     """an I/O error at the n-th system call, once and from then on."""
     points = hurt = 0
-    for call in SYSTEM_CALLS:
-        last = min(200, calls_made(world, call))
+    for call, options in HURT_AT:
+        last = min(200, calls_made(world, call, options))
         for error in ERRORS:
             # The two errors of a failing disk at every call, the others, which take the same ways, at every third.
             stride = 1 if error in ("ENOSPC", "EIO") else 3
             for n, when in ((n, when) for n in range(1, last + 1, stride) for when in ("", "+")):
                 out, log = world.new_run()
                 wrap = ["strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={n}{when}"]
-                done = world.train(out, log, wrap=wrap, steps=12, fsync="step")
+                done = world.train(out, log, wrap=wrap, fsync="step", **options)
                 points += 1
                 # 127: the loader found no library. 9: the log of the test program. 1 and 5: set-up refused.
                 need(done.returncode in (0, 1, 5, 9, 127), f"{call} {error} {n}{when}: {done.returncode} {done.stderr[-300:]}")

@@ -11,6 +11,12 @@ LIMIT_FACTOR = 3  # promised limits are asserted at three times their value
 PATIENCE_S = 120  # for what happens at once on a machine that is not busy
 
 SYSTEM_CALLS = ("openat", "openat2", "write", "writev", "renameat2", "renameat", "mkdirat", "fsync", "close")
+# Values whose steps take another way to the disk, past the page cache, and the calls of that way.
+LARGE_BYTES = 400_000
+CALLS_OF_LARGE = ("write", "writev", "fcntl", "fallocate", "ftruncate")
+# Every run that is hurt at a system call: the call, and the options of the run.
+HURT_AT = [(call, {"steps": 12}) for call in SYSTEM_CALLS]
+HURT_AT += [(call, {"steps": 4, "bytes": LARGE_BYTES}) for call in CALLS_OF_LARGE]
 
 
 class Broken(Exception):
@@ -164,7 +170,7 @@ def killed_run(world, seconds, **options):
 
     Its directory, its log, that step, and how long after its end the step was seen there."""
     out, log = world.new_run()
-    line = world.command(out, log, steps=10_000_000, bytes=4000, when_full="block", **options)
+    line = world.command(out, log, steps=10_000_000, when_full="block", **{"bytes": 4000, **options})
     process = world.start(line, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: logged_steps(log), process, "a finished step")

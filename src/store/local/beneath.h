@@ -18,6 +18,7 @@ struct SystemCalls {
   bool renameat2 = true;
   bool hard_links = true;
   bool fallocate = true;
+  bool direct_writes = true;
 };
 
 struct Opened {

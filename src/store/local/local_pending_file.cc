@@ -12,9 +12,19 @@
 #include "store/local/local_errors.h"
 
 namespace tornasole::store {
+namespace {
 
-LocalPendingFile::LocalPendingFile(Names names, const SystemCalls& calls) noexcept
-    : names_(std::move(names)), calls_(calls), owner_(getpid()), reserve_(calls.fallocate) {}
+// Smaller files cost no more in the page cache.
+constexpr std::uint64_t kLeastDirectBytes = std::uint64_t{512} << 10;
+
+}  // namespace
+
+LocalPendingFile::LocalPendingFile(Names names, const SystemCalls& calls, std::shared_ptr<DirectMemory> direct) noexcept
+    : names_(std::move(names)),
+      calls_(calls),
+      owner_(getpid()),
+      reserve_(calls.fallocate),
+      direct_(std::move(direct)) {}
 
 void LocalPendingFile::adopt(FileHandle directory, FileHandle file) noexcept {
   directory_ = std::move(directory);
@@ -45,13 +55,44 @@ Status LocalPendingFile::append(std::span<const ByteView> pieces) {
   std::uint64_t bytes = 0;
   for (const ByteView piece : pieces) bytes += piece.size();
   reserve_.cover(file_.get(), size_bytes_, bytes);
-  const int error = write_pieces(file_.get(), pieces, &size_bytes_);
+  int error = 0;
+  if (is_direct(bytes)) {
+    error = direct_.gather(pieces);
+    size_bytes_ += bytes;
+  } else {
+    error = write_out();
+    if (error == 0) error = write_pieces(file_.get(), pieces, &size_bytes_);
+  }
+  if (error != 0) return mark_damaged("append to", error);
+  return {};
+}
+
+bool LocalPendingFile::is_direct(std::uint64_t bytes) noexcept {
+  if (!may_keep_ || is_direct_refused_) return false;
+  if (direct_.has_begun()) return true;
+  if (size_bytes_ + bytes < kLeastDirectBytes) return false;
+  is_direct_refused_ = !direct_.begin(file_.get(), size_bytes_);
+  return !is_direct_refused_;
+}
+
+// What is kept leaves, and so does the memory it was in.
+int LocalPendingFile::write_out() noexcept {
+  if (!direct_.has_begun()) return 0;
+  const int error = direct_.write_out();
+  direct_.stop();
+  return error;
+}
+
+Status LocalPendingFile::flush() {
+  TORNASOLE_CHECK(check_open("append to"));
+  const int error = write_out();
   if (error != 0) return mark_damaged("append to", error);
   return {};
 }
 
 Status LocalPendingFile::sync() {
   TORNASOLE_CHECK(check_open("sync"));
+  TORNASOLE_CHECK(flush());
   if (uninterrupted([this] { return fsync(file_.get()); }) == 0) return {};
   const int error = errno;
   if (is_sync_unsupported(error)) return sync_unsupported_error(names_.description);
@@ -64,6 +105,7 @@ Status LocalPendingFile::publish(bool replace) {
   // The errors of close count, but what was written must not go with the descriptor before it has its name.
   FileHandle kept;
   if (file_.is_open()) {
+    TORNASOLE_CHECK(flush());
     reserve_.trim(file_.get(), size_bytes_);
     kept = FileHandle(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
   }
@@ -92,6 +134,7 @@ Status LocalPendingFile::publish(bool replace) {
 
 Result<Bytes> LocalPendingFile::read_back(std::uint64_t offset, std::uint64_t length) {
   TORNASOLE_CHECK(check_open("read back"));
+  TORNASOLE_CHECK(flush());
   Bytes content(std::min(length, size_bytes_ - std::min(offset, size_bytes_)), '\0');
   std::size_t count = 0;
   const int error = read_at(file_.get(), offset, content, &count);
@@ -101,6 +144,7 @@ Result<Bytes> LocalPendingFile::read_back(std::uint64_t offset, std::uint64_t le
 }
 
 void LocalPendingFile::abandon() noexcept {
+  direct_.stop();
   file_.close();
   // A forked child has a copy of this object, but the file belongs to its parent.
   if (directory_.is_open() && owner_ == getpid()) {

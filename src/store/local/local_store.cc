@@ -41,6 +41,7 @@ class LocalStore final : public Store {
         file_mode_(options.shared ? 0660 : 0600),
         directory_mode_(options.shared ? 0770 : 0700),
         token_(make_token()),
+        direct_(std::make_shared<DirectMemory>(options.calls.direct_writes)),
         root_(root) {}
 
   Status check() { return root_.check(!options_.read_only); }
@@ -88,7 +89,8 @@ class LocalStore final : public Store {
   const LocalStoreOptions options_;
   const mode_t file_mode_;
   const mode_t directory_mode_;
-  const std::uint64_t token_;  // random, part of temporary names
+  const std::uint64_t token_;                   // random, part of temporary names
+  const std::shared_ptr<DirectMemory> direct_;  // shared with the files that are being written
 
   LocalRoot root_;
   std::atomic<std::uint64_t> temporary_count_ = 0;
@@ -162,7 +164,7 @@ Result<std::unique_ptr<PendingFile>> LocalStore::create(std::string_view path) {
   const SplitPath split = split_path(path);
   const std::string temporary = fmt::format("{}{}", split.name, kTemporarySuffix);
   auto file = std::make_unique<LocalPendingFile>(
-      LocalPendingFile::Names{std::string(split.name), temporary, root_.describe(path)}, options_.calls);
+      LocalPendingFile::Names{std::string(split.name), temporary, root_.describe(path)}, options_.calls, direct_);
   TORNASOLE_TRY(NewFile made, create_temporary(split.directory, temporary, "create"));
   file->adopt(std::move(made.directory), std::move(made.file));
   return std::unique_ptr<PendingFile>(std::move(file));
@@ -174,7 +176,7 @@ Status LocalStore::create_exclusive(std::string_view path, ByteView content) {
   TORNASOLE_CHECK(check_new_path(path));
   const SplitPath split = split_path(path);
   const std::string temporary = unique_temporary(split.name);
-  LocalPendingFile file({std::string(split.name), temporary, root_.describe(path)}, options_.calls);
+  LocalPendingFile file({std::string(split.name), temporary, root_.describe(path)}, options_.calls, direct_);
   TORNASOLE_TRY(NewFile made, create_temporary(split.directory, temporary, "create"));
   file.adopt(std::move(made.directory), std::move(made.file));
   TORNASOLE_CHECK(file.append(content));
