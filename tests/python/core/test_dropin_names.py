@@ -112,7 +112,7 @@ def test_a_step_made_by_hand_is_replaced_and_one_of_a_run_is_not(hook_class, tmp
     hook = hook_class(tmp_path / "run", save_all=True)
     hook.run(1, {"x": [5.0]})
     hook.close()
-    with pytest.raises(tornasole.core.hook.SMDebugError, match="not replaced"):
+    with pytest.raises(tornasole.exceptions.SMDebugError, match="not replaced"):
         write("run", 1.0, step=0)
     (path,) = (tmp_path / "run").glob("events/*/*.tfevents")
     (record,) = FileReader(str(path)).read_tensors()
