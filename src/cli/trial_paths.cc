@@ -124,7 +124,7 @@ class DiskWalk {
       if (open_.size() < kMaxOpen) enter(parent, found.d_name, O_NOFOLLOW);
       return;
     }
-    struct stat status {};
+    struct stat status{};
     if (fstatat(parent, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
     if (S_ISREG(status.st_mode)) {
       ++use_.files;
