@@ -32,22 +32,30 @@ const char* kind_name(ErrorKind kind) {
   return "base";
 }
 
+// Messages tell paths and variables as they are, and those may hold bytes that are no UTF-8.
+nb::object text_of(const std::string& text) {
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  nb::object decoded = nb::steal(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
+  if (!decoded.is_valid()) throw nb::python_error();
+  return decoded;
+}
+
 }  // namespace
 
 void raise(const Error& error) {
   nb::dict details;
   if (error.details) {
     const ErrorDetails& d = *error.details;
-    details["tensor"] = d.tensor;
-    details["worker"] = d.worker;
-    details["reason"] = d.reason;
+    details["tensor"] = text_of(d.tensor);
+    details["worker"] = text_of(d.worker);
+    details["reason"] = text_of(d.reason);
     details["step"] = d.step;
     details["mode"] = static_cast<int>(d.mode);
     details["last_step"] = d.last_step;
     details["has_reductions"] = d.has_reductions;
   }
-  const nb::object exception =
-      nb::module_::import_("tornasole.exceptions").attr("from_engine")(kind_name(error.kind), error.message, details);
+  const nb::object exception = nb::module_::import_("tornasole.exceptions")
+                                   .attr("from_engine")(kind_name(error.kind), text_of(error.message), details);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
   throw nb::python_error();
 }

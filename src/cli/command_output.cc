@@ -1,6 +1,7 @@
 #include "cli/command_output.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -54,6 +55,12 @@ void warn(std::string_view message) {
 }
 
 Status write_output_file(const std::string& path, std::string_view bytes) {
+  // The rename would put a file in the place of a device such as /dev/null, of /dev/stdout, of a pipe somebody reads.
+  struct stat found{};
+  if (lstat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    if (S_ISDIR(found.st_mode)) return errno_error(EISDIR, path);
+    return invalid_error("{} exists and is no regular file; choose another name", path);
+  }
   const std::string temporary = path + ".tmp";
   // A link or a file that waits at the temporary name is somebody else's.
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

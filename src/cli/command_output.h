@@ -21,7 +21,8 @@ int answer(std::string_view text, int code = kSound);
 int fail(const Error& error, bool as_json);
 void warn(std::string_view message);
 
-// A file the user asked for, whole or not at all: written beside its name and renamed. An older file is replaced.
+// A file the user asked for, whole or not at all: written beside its name and renamed. An older file is replaced;
+// a link, a device or a pipe is not: kInvalid.
 Status write_output_file(const std::string& path, std::string_view bytes);
 
 }  // namespace tornasole::cli

@@ -1,10 +1,17 @@
 #include "cli/trial_paths.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <string_view>
+#include <utility>
 
 #include "base/errors.h"
 #include "tools/remote_place.h"
@@ -73,6 +80,63 @@ Status check_remote(const std::string& dir) {
   if (!place.is_empty) return {};
   return not_yet_error("{}: is empty; no run has written there yet (tornasole tail waits for one)", dir);
 }
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const noexcept { closedir(directory); }
+};
+using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
+
+// Each name is looked at relative to its directory, and once: a trial of many steps has a directory and two files for
+// each of them.
+class DiskWalk {
+ public:
+  explicit DiskWalk(DiskUse* use) : use_(*use) {}
+
+  void walk(const std::string& dir) {
+    enter(AT_FDCWD, dir.c_str(), 0);
+    while (!open_.empty()) {
+      if (const dirent* found = readdir(open_.back().get()); found != nullptr) {
+        look_at(dirfd(open_.back().get()), *found);
+      } else {
+        open_.pop_back();
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMaxOpen = 64;  // levels; nothing of a trial lies as deep
+
+  void enter(int parent, const char* name, int flags) {
+    const int handle = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | flags);
+    if (handle < 0) return;
+    DirectoryStream stream(fdopendir(handle));
+    if (stream != nullptr) {
+      open_.push_back(std::move(stream));
+    } else {
+      close(handle);
+    }
+  }
+
+  void look_at(int parent, const dirent& found) {
+    const std::string_view name = found.d_name;
+    if (name == "." || name == "..") return;
+    if (found.d_type == DT_DIR) {
+      if (open_.size() < kMaxOpen) enter(parent, found.d_name, O_NOFOLLOW);
+      return;
+    }
+    struct stat status{};
+    if (fstatat(parent, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+    if (S_ISREG(status.st_mode)) {
+      ++use_.files;
+      use_.bytes += static_cast<std::uint64_t>(status.st_size);
+    } else if (S_ISDIR(status.st_mode) && open_.size() < kMaxOpen) {  // a file system that tells no types
+      enter(parent, found.d_name, O_NOFOLLOW);
+    }
+  }
+
+  DiskUse& use_;
+  std::vector<DirectoryStream> open_;  // from the root to where the walk is
+};
 
 }  // namespace
 
@@ -159,16 +223,7 @@ DiskUse disk_use_of(const std::string& dir) {
     }
     return use;
   }
-  std::error_code error;
-  for (auto it = fs::recursive_directory_iterator(dir, fs::directory_options::skip_permission_denied, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    std::error_code ignored;
-    if (it->symlink_status(ignored).type() != fs::file_type::regular) continue;
-    const std::uintmax_t size = it->file_size(ignored);
-    if (ignored) continue;
-    ++use.files;
-    use.bytes += size;
-  }
+  DiskWalk(&use).walk(dir);
   return use;
 }
 

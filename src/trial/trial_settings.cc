@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "config/locations.h"
+#include "config/problems.h"
 #include "trial/trial_state.h"
 
 namespace tornasole::trial {
@@ -28,7 +29,8 @@ Result<std::int64_t> count_setting(const std::optional<std::int64_t>& option, co
     const std::string_view digits = trimmed(*text);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error != std::errc{} || end != digits.data() + digits.size()) {
-      return invalid_error("SMDEBUG_{} or TORNASOLE_{} is \"{}\", not a whole number", suffix, suffix, *text);
+      return invalid_error("SMDEBUG_{} or TORNASOLE_{} is \"{}\", not a whole number", suffix, suffix,
+                           config::shown_key(*text));
     }
   }
   if (number < 0) return invalid_error("{} is {}; at least 0 is needed", suffix, number);

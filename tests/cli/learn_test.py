@@ -76,6 +76,21 @@ class Learn(ProgramTest):
                 self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
                 self.assertIn(told, result.stderr)
 
+    def test_what_is_no_file_is_not_replaced(self):
+        healthy = self.written("healthy")
+        os.symlink(os.devnull, self.file)
+        pipe = self.file + ".pipe"
+        os.mkfifo(pipe)
+        for name, command in ((self.file, "learn"), (pipe, "learn"), (pipe, "diff")):
+            with self.subTest(name, command=command):
+                before = os.lstat(name)
+                option = ["-o", name] if command == "learn" else [healthy, "--html", name]
+                result = self.run_program(command, healthy, *option)
+                self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+                self.assertIn(f"{name} exists and is no regular file", result.stderr)
+                after = os.lstat(name)
+                self.assertEqual((before.st_ino, before.st_mode), (after.st_ino, after.st_mode))
+
 
 if __name__ == "__main__":
     main()

@@ -113,6 +113,20 @@ class Json(ProgramTest):
                 self.assertEqual({s["mode"] for s in listed["steps"][1:]}, set(expected["trial"]["modes"]))
                 self.assertEqual(listed["state"], "ended")
 
+    def test_the_size_is_that_of_the_regular_files(self):
+        with tempfile.TemporaryDirectory() as directory:
+            trial = os.path.join(directory, "trial")
+            shutil.copytree(os.path.join(FIXTURES, MLP), trial)
+            before = self.json_of("ls", trial)
+            os.symlink(os.path.join(FIXTURES, MLP), os.path.join(trial, "link"))
+            os.symlink("link", os.path.join(trial, "link_to_link"))
+            os.mkfifo(os.path.join(trial, "pipe"))
+            os.makedirs(os.path.join(trial, "attempts", "1", *["deep"] * 100))
+            with open(os.path.join(trial, "attempts", "1", "deep", "more"), "wb") as file:
+                file.truncate(1000)
+            after = self.json_of("ls", trial)
+        self.assertEqual((after["files"], after["bytes"]), (before["files"] + 1, before["bytes"] + 1000))
+
     def test_not_finite_numbers_are_texts(self):
         path = self.written("sick")
         shown = self.json_of("show", path, "loss")

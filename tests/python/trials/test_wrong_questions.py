@@ -72,3 +72,13 @@ def test_a_tensor_asked_for_twice_is_the_same(trial):
     assert tensor == trial.tensor("w") and tensor in [trial.tensor("w")] and len({tensor, trial.tensor("w")}) == 1
     assert tensor != other and tensor != "w" and len({tensor, other}) == 2
     assert tensor == create_trial(trial.path).tensor("w"), "of trials that are equal"
+
+
+@pytest.mark.parametrize("name", ["TRAINING_END_DELAY_REFRESH", "MISSING_EVENT_FILE_RETRY_LIMIT"])
+@pytest.mark.parametrize("value, shown", [("\udcff", r"\xff"), ("1.5", '"1.5"'), ("9" * 50_000, "999...")])
+def test_a_variable_that_is_no_whole_number(trial, monkeypatch, name, value, shown):
+    monkeypatch.setenv("SMDEBUG_" + name, value)
+    with pytest.raises(SMDebugValueError, match=name) as raised:
+        create_trial(trial.path)
+    assert shown in str(raised.value)
+    assert len(str(raised.value)) < 500
