@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+import tornasole
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
 from test_odd_programs import HEAD  # noqa: E402
@@ -104,3 +105,22 @@ def test_an_actor_that_plays_is_trained_by_its_parts(run_program, tmp_path):
     assert all(len(known) >= 35 for known in steps), "the actor's parts begin steps as the critic does"
     assert not steps[0] & steps[1] and not steps[1] & steps[2] and len(trial.steps["EVAL"]) == 40
     assert {"gradient/Policy_actor.body.0.weight", "gradient/Policy_critic.2.weight"} <= set(trial.names)
+
+
+SEARCHED = HEAD + """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+for step in range(30):
+    x = torch.randn(16, 4)
+    loss = F.cross_entropy(net(x), x[:, :3].argmax(1))
+    for parameter, gradient in zip(net.parameters(), torch.autograd.grad(loss, list(net.parameters()))):
+        parameter.grad = gradient
+    optimizer.step()
+"""
+
+
+def test_gradients_that_the_program_asks_for_are_added_to_nothing(run_program, tmp_path):
+    ran = run_program(SEARCHED, under=["--out", "out"])
+    assert ran.returncode == 0, ran.stderr
+    assert "gradient/Sequential_0.weight" in TrialDump(tmp_path / "out").names
+    assert not tornasole.check(str(tmp_path / "out")).verdicts
