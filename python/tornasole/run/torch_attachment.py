@@ -237,8 +237,15 @@ class Attachment:
 
     def register_loss(self, loss: torch.nn.Module) -> None:
         """A loss of ``torch.nn`` is about to be called, and it is not the one that was called last."""
-        if loss not in self.hook.module_set:
+        if loss not in self.hook.module_set or self._is_part_without_name(loss):
             self.hook.register_loss(loss)
+
+    def _is_part_without_name(self, loss: torch.nn.Module) -> bool:
+        """Whether it is a part of the model, called something, such as ``criterion``, that says nothing of a loss."""
+        if not self.hook._is_automatic:
+            return False
+        parts = [known for capture in self.hook._live_captures() for known in capture.modules()]
+        return any(part is loss and "loss" not in name.lower() for name, part in parts)
 
     def begin_loss_function(self, name: str, arguments: tuple) -> bool:
         """A loss of ``torch.nn.functional`` is about to be computed. Whether its value is to be recorded."""
@@ -258,7 +265,8 @@ class Attachment:
         """The value of a loss, which is not one finite number in memory."""
         if isinstance(value, torch.Tensor) and not is_in_transform(value):
             self.hook._loss_seen(value)
-            self.losses.known.add(value.grad_fn)
+            if value.numel() == 1:  # of many, one for each sample, what the program makes is the loss
+                self.losses.known.add(value.grad_fn)
 
     def is_in_keras(self) -> bool:
         return keras_attachment.is_training()
