@@ -144,6 +144,7 @@ class ModelCapture:
         self._other_entry: Optional[OtherEntry] = None
         self._handle: Any = None  # of what begins steps
         begins = root if entry is None else entry
+        self._begins = weakref.ref(begins)
         if not begins_steps:
             weakref.finalize(root, self._take_off_parts).atexit = False
         elif getattr(begins, "_compiled_call_impl", None) is not None:
@@ -187,9 +188,13 @@ class ModelCapture:
 
     def begin_at(self, part: torch.nn.Module, passes: Callable[[], int]) -> None:
         """From now on a call of this part, where the root is not running, begins a step too: see OtherEntry."""
-        root = self._root()
-        if root is not None and self._other_entry is None:
-            self._other_entry = OtherEntry(self, root, part, passes)
+        root, usual = self._root(), self._begins()
+        if part is usual:
+            return
+        if self._other_entry is not None:
+            self._other_entry.add(part)
+        elif root is not None and usual is not None:
+            self._other_entry = OtherEntry(self, root, usual, part, passes)
 
     def uncaptured(self) -> List[str]:
         """Modules whose inputs and outputs cannot be had, by name: they run inside compiled code, or take no callbacks."""

@@ -137,6 +137,15 @@ class Hook(CallbackMethods, BaseHook):
         if self._watcher is not None:
             self._watcher.weights_registered()
 
+    def _register_instead(self, module: torch.nn.Module, entry: torch.nn.Module) -> None:
+        """Captures a module in place of those that are registered, in the same trial."""
+        for capture in self._live_captures():
+            root = capture.root()
+            self.module_set.difference_update(() if root is None else set(root.modules()))
+            capture.close()
+        self._captures = []
+        self.register_module(module, _entry=entry)
+
     def register_hook(self, module: torch.nn.Module) -> None:
         """The same as :meth:`register_module`."""
         self.register_module(module)

@@ -7,8 +7,10 @@
 3. Models that come later, as a discriminator that waits for its generator: parameters without a gradient so far have a
    callback each, which costs nothing until their first one comes. That opens the search again.
 4. A candidate that came later and is trained for long without a call of the registered model is another training.
+5. A registered model that was called before anything was trained, and then is not, was tried out, as for the shapes it
+   gives. The candidate takes its place, in the same trial; at once if it has that model as a part.
 
-Presets capture them; a configuration means one model.
+Presets capture models along; a configuration means one model.
 """
 
 import functools
@@ -27,6 +29,10 @@ from tornasole.run.module_calls import ModuleCalls, outermost
 _PASSES = 20  # backward passes in which each call of a module is looked at, if that takes no longer
 _CALLS = 10_000  # of modules
 _PASSES_ALONE = 100  # programs that train two models in turns may well do it in dozens of passes each
+
+
+def _is_by_preset() -> bool:
+    return bool(os.environ.get(PRESET_VARIABLE))
 
 
 class _Candidate:
@@ -62,10 +68,11 @@ class ModelsAlong:
         self._calls, self._trained, self._passes = calls, trained, passes
         self._begin_another, self._failed = begin_another, failed
         self._hook = None
+        self._begun_after = 0  # backward passes
         self._wanted: Set[int] = set()  # parameters, by id, that no registered model has
         self._until = 0  # this backward pass
         self._looks = 0
-        self._is_late = False
+        self._is_late = self._was_tried_out = False
         self._candidates: List[_Candidate] = []
         self._awaited: Dict[int, AttachedToGradient] = {}  # parameters without a gradient so far
         self._has_come: List[AttachedToGradient] = []  # the first gradient; to be taken off
@@ -75,7 +82,7 @@ class ModelsAlong:
     def begin(self, hook, root: torch.nn.Module) -> None:
         """A training begins, with this model."""
         self._forget()
-        self._hook = hook
+        self._hook, self._begun_after = hook, self._passes()
         self._roots.add(root)
         self.search()
 
@@ -91,13 +98,13 @@ class ModelsAlong:
 
     def search(self) -> None:
         """There may be such models: one was registered, or an optimizer was given parameters."""
-        if self._hook is None or not self._hook._is_automatic or not os.environ.get(PRESET_VARIABLE):
-            return
-        if not self.is_free():
+        if self._hook is None or not self._hook._is_automatic or not self.is_free():
             return
         known = {id(one) for capture in self._hook._live_captures() for _, one in capture.parameters()}
-        self._wanted = {key for key, trained in self._trained().items() if trained() is not None} - known
-        if self._wanted:
+        trained = {key for key, parameter in self._trained().items() if parameter() is not None}
+        self._wanted = trained - known
+        self._was_tried_out = not trained & known
+        if self._wanted and (_is_by_preset() or self._is_untrained()):
             self._until = self._passes() + _PASSES
             self._calls.search(self._look)
         else:
@@ -122,7 +129,22 @@ class ModelsAlong:
         root = outermost(module)
         if root is None or any(known.root() is root for known in self._candidates) or not self._has_own(root):
             return
+        parts = set(root.modules())
+        if self._is_untrained() and all(capture.root() in parts for capture in self._hook._live_captures()):
+            self._take_instead(root, module)
+            return
         self._candidates.append(_Candidate(root, module, self._hook.step, self._passes(), self._called_again))
+
+    def _is_untrained(self) -> bool:
+        """Whether nothing went back since the registered model was found."""
+        return self._passes() == self._begun_after
+
+    def _take_instead(self, root: torch.nn.Module, module: torch.nn.Module) -> None:
+        """Calls of this model, where its part ``module`` is called, are the steps from now on."""
+        self._forget()
+        self._roots.add(root)
+        self._hook._register_instead(root, module)
+        self.search()
 
     def _has_own(self, root: torch.nn.Module) -> bool:
         """Whether it has wanted parameters outside the parts that it shares with registered models."""
@@ -134,8 +156,12 @@ class ModelsAlong:
         try:
             if self._hook.step > candidate.step:
                 self._drop(candidate)
-                self._hook._register_along(root)
-                self.search()
+                if _is_by_preset():
+                    self._hook._register_along(root)
+                    self.search()
+            elif self._was_tried_out and candidate.passes == self._begun_after < self._passes():
+                self._take_instead(root, module)
+                self._hook._live_captures()[-1].before_forward(module)
             elif self._passes() - candidate.passes >= _PASSES_ALONE:
                 self._drop(candidate)
                 if self._is_late and root not in self._roots:

@@ -93,8 +93,8 @@ def outermost(
         if frame is None:
             break
         owner = owner_of(frame)
-        is_module = isinstance(owner, torch.nn.Module) and owner is not found and (among is None or owner in among)
-        if is_module and any(part is found for part in owner.modules()):
+        is_module = isinstance(owner, torch.nn.Module) and (among is None or owner in among)
+        if is_module and (owner is found or any(part is found for part in owner.modules())):
             if frame.f_code.co_name == "__init__":
                 return None
             found = owner

@@ -9,7 +9,7 @@
 3. The mode of a step is that of the root module: training or not. It is training, too, where the optimizer stepped by
    what went back through the pass before, as where frozen layers keep their statistics.
 4. Training may go on without a call of that module: programs call other methods of it, such as ``model.loss(batch)``.
-   After a few backward passes of which no step knows, the first part that is called begins steps too.
+   After a few backward passes of which no step knows, the parts that are called first begin steps too.
 5. A model may be wrapped anew for each call: the first wrapper is registered, and gone after it. From then on steps begin
    with the outermost of its parts that lives on, or, if none does, with the next model that is called.
 6. Other models may be trained along with it, as a decoder with its encoder: see models_along.
@@ -63,6 +63,8 @@ LOSS_FUNCTIONS = (
     "triplet_margin_with_distance_loss",
 )
 _UNKNOWN_PASSES = 3
+_MOST_PASSES = 200  # in which parts that begin steps are looked for
+_ENTRY_PASSES = 8  # after the first part that begins steps was found, in which others are looked for
 _MOST_PLACES = 9  # of a program that call backward(): further ones have the name of the last
 _LOSS_DEPTH = 4  # a loss may be divided, scaled or added up before backward() is called on it
 _GROW_WITH_INPUTS = ("AddBackward", "MeanBackward", "SumBackward", "SqueezeBackward", "ViewBackward", "ToCopyBackward")
@@ -77,7 +79,8 @@ class Attachment:
         self._calls = ModuleCalls(self.failed, lambda: self.losses.passes)
         self._trained: Dict[int, "weakref.ref[torch.nn.Parameter]"] = {}  # what optimizers were given, by id
         self._known_pass = (-1, -1)  # step and optimizer's step at the last backward pass
-        self._unknown_passes = 0  # backward passes in a row, of which no step knows
+        self._unknown_passes = 0  # backward passes of which no step knows, more than others
+        self._last_look = 0  # for parts that begin steps, before this backward pass
         self._places: Dict[Tuple[str, int], int] = {}  # file and line that call backward() on losses of no name -> number
         self._replacements = 0  # of models that were gone
         self._next: Set[int] = set()  # parameters of another training, by id
@@ -204,15 +207,21 @@ class Attachment:
             return
         step, taken = self.hook.step, self.hook._optimizers.steps
         is_called = step != self._known_pass[0] and self.hook._has_pass_gradients
-        is_known = is_called or taken == self._known_pass[1]
+        has_stepped = taken != self._known_pass[1]  # not by an optimizer of something else, such as a temperature
         self._known_pass = step, taken
-        self._unknown_passes = 0 if is_known else self._unknown_passes + 1
-        if self._unknown_passes == _UNKNOWN_PASSES:
+        if is_called:
+            self._unknown_passes = max(self._unknown_passes - 1, 0)  # that of an actor, where its critic has two
+        else:
+            self._unknown_passes += has_stepped
+        if self._unknown_passes == _UNKNOWN_PASSES and has_stepped:
             self._unknown_passes += 1  # looked for once
+            self._last_look = self.losses.passes + _MOST_PASSES
             self._calls.search(self._look_for_part)
 
     def _look_for_part(self, module: torch.nn.Module) -> None:
-        if not torch.is_grad_enabled():
+        if self.losses.passes > self._last_look:
+            self._calls.stop()
+        if self.losses.passes > self._last_look or not torch.is_grad_enabled():
             return
         for capture in self.hook._live_captures():
             root = capture.root()
@@ -221,15 +230,22 @@ class Attachment:
             if not any(parameter.requires_grad for parameter in module.parameters()):
                 continue
             if any(part is module for part in root.modules()):
-                self._calls.stop()
+                self._last_look = min(self._last_look, self.losses.passes + _ENTRY_PASSES)
                 capture.begin_at(module, lambda: self.losses.passes)
 
     # ---- losses
 
     def register_loss(self, loss: torch.nn.Module) -> None:
         """A loss of ``torch.nn`` is about to be called, and it is not the one that was called last."""
-        if loss not in self.hook.module_set:
+        if loss not in self.hook.module_set or self._is_part_without_name(loss):
             self.hook.register_loss(loss)
+
+    def _is_part_without_name(self, loss: torch.nn.Module) -> bool:
+        """Whether it is a part of the model, called something, such as ``criterion``, that says nothing of a loss."""
+        if not self.hook._is_automatic:
+            return False
+        parts = [known for capture in self.hook._live_captures() for known in capture.modules()]
+        return any(part is loss and "loss" not in name.lower() for name, part in parts)
 
     def begin_loss_function(self, name: str, arguments: tuple) -> bool:
         """A loss of ``torch.nn.functional`` is about to be computed. Whether its value is to be recorded."""
@@ -249,7 +265,8 @@ class Attachment:
         """The value of a loss, which is not one finite number in memory."""
         if isinstance(value, torch.Tensor) and not is_in_transform(value):
             self.hook._loss_seen(value)
-            self.losses.known.add(value.grad_fn)
+            if value.numel() == 1:  # of many, one for each sample, what the program makes is the loss
+                self.losses.known.add(value.grad_fn)
 
     def is_in_keras(self) -> bool:
         return keras_attachment.is_training()

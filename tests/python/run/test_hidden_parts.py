@@ -98,3 +98,24 @@ def test_what_is_traced_is_the_model_alone(run_program, tmp_path):
     assert (ran.returncode, ran.stdout) == (0, bare.stdout), ran.stderr
     assert "TracerWarning" not in ran.stderr
     assert "gradient/Sequential_0.fc1.weight" in TrialDump(tmp_path / "out").names
+
+
+STOPPED = """
+import torch._dynamo.utils
+@torch.compile(backend="eager")
+def learn(x, y):
+    loss = F.cross_entropy(net(x), y)
+    loss.backward()
+    return loss
+for step in range(4):
+    learn(inputs, labels)
+    net.zero_grad()
+counters = torch._dynamo.utils.counters
+print(len(counters["graph_break"]), counters["stats"])
+"""
+
+
+def test_a_backward_pass_within_a_compiled_function_is_no_more_to_compile(run_program):
+    bare, ran = run_program(NET + STOPPED), run_program(NET + STOPPED, under=["--out", "out"])
+    assert bare.returncode == 0, bare.stderr
+    assert (ran.returncode, ran.stdout) == (0, bare.stdout), ran.stderr
