@@ -253,6 +253,15 @@ void look_at_weights(const RunRecord& run, Judgement& judgement) {
   if (!look_for_symmetry(run, starts, judgement)) look_at_scale(run, starts, judgement);
 }
 
+// Of the labels that came, and of the scores where they are known.
+double most_classes(const RunRecord& run) {
+  double most = 1;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    most = std::max(most, static_cast<double>(labels->label_counts.size()));
+  }
+  return most;
+}
+
 void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
   const Series losses = run.losses(run.training_mode());
   const std::optional<double> trivial = trivial_loss(run);
@@ -265,7 +274,9 @@ void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
     return;
   }
   const double loss = losses.values.front();
-  const double limit = kHugeLoss * *trivial + 1;
+  // An untrained model gives all classes even chances, however often each comes.
+  const double guess = std::max(*trivial, std::log(most_classes(run)));
+  const double limit = kHugeLoss * guess + 1;
   // Layers that are frozen have learned before, and may have learned other answers.
   const auto weights = run.of_role(Role::kWeight);
   const bool is_trained = std::ranges::any_of(weights, [](const History* w) { return !w->role.requires_grad; });
@@ -280,7 +291,7 @@ void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
        .threshold = limit,
        .message = fmt::format("The loss begins at {:.3g}; guessing costs {:.3g}: the untrained model is sure "
                               "of wrong answers.",
-                              loss, *trivial),
+                              loss, guess),
        .causes = {"weights of the last layer start too large", "inputs are not scaled",
                   "a sum over samples is used where a mean is meant"},
        .advice = {"scale inputs", "start the last layer small: the first loss should be near that of a guess"},
