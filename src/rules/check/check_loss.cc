@@ -177,21 +177,21 @@ bool look_at_climb_to_break(const RunRecord& run, const Series& losses, Judgemen
   if (count - first < kLeast - 1 || !(sizes.back() > kClimbed * std::max(sizes.front(), 1e-6))) return false;
   if (sizes.back() < *std::ranges::max_element(sizes) / kClimbed) return false;
   const double last = values.back();
-  judgement.add({.rule = "LossDivergence",
-                 .severity = Severity::kError,
-                 .first_step = losses.steps[first],
-                 .last_step = losses.steps[count],
-                 .mode = run.training_mode(),
-                 .tensors = loss_names(run),
-                 .value = last,
-                 .threshold = level,
-                 .message = fmt::format("The training loss climbs from {:.4g} to {:.4g} and is {} at step {}: {}.",
-                                        values.front(), last, losses.values[count], losses.steps[count],
-                                        high_rate_text(run)),
-                 .causes = {high_rate_text(run), "gradients are not clipped", "weights start too large"},
-                 .advice = {"divide the learning rate by 10", "clip gradients"},
-                 .evidence = evidence_of(loss_name(run), losses)},
-                kBeforeNonFinite);
+  judgement.add(
+      {.rule = "LossDivergence",
+       .severity = Severity::kError,
+       .first_step = losses.steps[first],
+       .last_step = losses.steps[count],
+       .mode = run.training_mode(),
+       .tensors = loss_names(run),
+       .value = last,
+       .threshold = level,
+       .message = fmt::format("The training loss climbs from {:.4g} to {:.4g} and is {} at step {}: {}.",
+                              values.front(), last, losses.values[count], losses.steps[count], high_rate_text(run)),
+       .causes = {high_rate_text(run), "gradients are not clipped", "weights start too large"},
+       .advice = {"divide the learning rate by 10", "clip gradients"},
+       .evidence = evidence_of(loss_name(run), losses)},
+      kBeforeNonFinite);
   return true;
 }
 
@@ -278,6 +278,13 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
                     "labels do not belong to their inputs", "the run resumed a model that has converged"};
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10", "look at the gradients' sizes layer by layer"};
+  if (run.is_boosting) {
+    verdict.causes = {"eta is too low, or lambda, alpha, gamma or min_child_weight too large",
+                      "the objective gives gradients that do not lower this metric",
+                      "labels do not belong to their rows"};
+    verdict.advice = {"train once with the default parameters",
+                      "compare the gradient of an objective of your own with differences of the loss"};
+  }
   blame_decay(run, &verdict);
   blame_drop_out(run, &verdict);
   judgement.add(std::move(verdict));

@@ -159,6 +159,9 @@ std::string complaint_of(const RunRecord& run, std::string_view loss, const Rang
   if (is_share && !is_binary && sums_to_one) {
     return "takes scores and is given probabilities: a softmax is applied twice";
   }
+  if (is_share && !is_binary && run.last_layer == "sigmoid") {
+    return "takes scores and is given the output of a sigmoid: there should be none";
+  }
   if (is_share && !is_binary && range.samples > 1 && std::fabs(range.mean * range.samples - 1) < kRounding) {
     return "takes scores and is given shares that sum to 1 over the samples of each class: a softmax over samples, "
            "where there should be none";
