@@ -203,6 +203,8 @@ TEST(ConstantOutput, WhatWasConstantAtTheBeginningAloneIsOver) {
     predictions.points.resize(16);
     predictions.rows.resize(16);
     EXPECT_EQ(ask(kCheckConstantOutput, run).size(), is_learned ? 0U : 1U);
+    run.losses([](std::size_t i) { return static_cast<double>(i); });
+    EXPECT_EQ(ask(kCheckConstantOutput, run).size(), is_learned ? 0U : 1U) << "another loss rises meanwhile";
   }
 }
 

@@ -174,15 +174,17 @@ void look_for_flat(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("flatness of " + worst.name, shares)});
 }
 
-// Whether all that was seen lies in the first half of the run, and the loss fell by much afterwards.
+// Whether all that was seen lies in the first half of the run, and one of the losses fell by much afterwards.
 bool is_over_since(const RunRecord& run, std::int64_t step) {
   constexpr double kMost = 0.7;
   constexpr std::size_t kWindow = 5;
-  const Series losses = run.losses(run.training_mode());
-  const auto seen = static_cast<std::size_t>(std::ranges::lower_bound(losses.steps, step) - losses.steps.begin());
-  if (seen < kWindow || 2 * seen > losses.size() || losses.size() < 4 * kWindow) return false;
-  const std::span<const double> values = losses.values;
-  return mean(values.last(kWindow)) < kMost * mean(values.subspan(seen - kWindow, kWindow));
+  return std::ranges::any_of(run.training_losses(), [&](const History* loss) {
+    const Series losses = run.series(*loss, Column::kMean, run.training_mode());
+    const auto seen = static_cast<std::size_t>(std::ranges::lower_bound(losses.steps, step) - losses.steps.begin());
+    if (seen < kWindow || 2 * seen > losses.size() || losses.size() < 4 * kWindow) return false;
+    const std::span<const double> values = losses.values;
+    return mean(values.last(kWindow)) < kMost * mean(values.subspan(seen - kWindow, kWindow));
+  });
 }
 
 void look_for_constant(const RunRecord& run, Judgement& judgement) {
