@@ -220,6 +220,18 @@ TEST(TrainEvalMismatch, EvaluationsThatAreWorseThanAnyGuessGetOtherInputs) {
   }
 }
 
+TEST(SilentOptimizer, BiasesAloneDoNotMakeALossFall) {
+  for (const bool falls : {false, true}) {
+    MadeRun run(60);
+    run.losses([&](std::size_t i) { return falls ? 2.0 / (1.0 + 0.1 * static_cast<double>(i)) : 2.0; });
+    run.weight("w", [](std::size_t) { return 0.0; });
+    run.record.histories.back().role.requires_grad = false;
+    run.record.optimizers = 1;
+    run.record.optimized = {"b"};
+    EXPECT_EQ(contains(told(kCheckSilentOptimizer, run), "other kinds, such as b"), !falls);
+  }
+}
+
 TEST(TreeDepth, NamesWhatKeepsTreesFromBranching) {
   MadeRun run(12);
   run.record.is_boosting = true;
