@@ -110,20 +110,6 @@ TEST(LearningRateSanity, OneRuinousStepIsEnoughWhereTheRunBreaksByIt) {
   }
 }
 
-TEST(LearningRateSanity, TheFirstOfSingleSamplesIsNoLevel) {
-  for (const bool is_noisy : {true, false}) {
-    MadeRun run(600);
-    // Squares of what is left at single samples: the first happens to be a small one.
-    run.losses([&](std::size_t i) {
-      if (i == 0) return 0.2;
-      const double level = i < 100 ? 5.0 : 0.01;
-      return is_noisy ? level * (i % 2 == 0 ? 1.9 : 0.1) : level;
-    });
-    run.weight("w", [](std::size_t) { return 0.12; });
-    EXPECT_EQ(contains(told(kCheckLearningRate, run), "thrown"), !is_noisy);
-  }
-}
-
 TEST(NonFiniteProvenance, DataComesBeforeWhatIsComputedFromIt) {
   struct Case {
     Role role;

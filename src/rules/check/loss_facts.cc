@@ -164,26 +164,12 @@ double last_level(const Series& losses) {
   return std::max(usual, mean(std::span(last).first(last.size() - 1)));
 }
 
-// Where it begins: the first one, or what the first batches cost on average where that of one batch says next to
-// nothing, as of single samples.
-double first_level(const Series& losses) {
-  constexpr std::size_t kBatches = 10;
-  constexpr double kNoise = 0.8;  // how far neighbours of the later half lie apart, as a share of its mean
-  const double first = losses.values.front();
-  if (losses.size() < 4 * kBatches) return first;
-  const std::span<const double> later = std::span(losses.values).last(losses.size() / 2);
-  double apart = 0;
-  for (std::size_t i = 1; i < later.size(); ++i) apart += std::fabs(later[i] - later[i - 1]);
-  const bool is_noisy = apart / static_cast<double>(later.size() - 1) > kNoise * mean(later);
-  return is_noisy ? std::max(first, mean(std::span(losses.values).first(kBatches))) : first;
-}
-
 }  // namespace
 
 bool has_loss_suffered(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   if (losses.size() < 2) return false;
-  const double first = first_level(losses);
+  const double first = losses.values.front();
   const std::vector<double> last = last_losses(losses);
   if (std::ranges::any_of(last, [](double value) { return !std::isfinite(value); })) return true;
   return last_level(losses) >= first - 0.02 * std::fabs(first);
@@ -192,7 +178,7 @@ bool has_loss_suffered(const RunRecord& run) {
 std::optional<double> loss_left(const RunRecord& run) {
   const Series losses = run.losses(run.training_mode());
   if (losses.size() < 2 || !(losses.values.front() > 0)) return std::nullopt;
-  return last_level(losses) / first_level(losses);
+  return last_level(losses) / losses.values.front();
 }
 
 double loss_peak(const RunRecord& run) {
@@ -204,7 +190,7 @@ double loss_peak(const RunRecord& run) {
     const auto begin = losses.values.begin() + static_cast<std::ptrdiff_t>(i);
     highest = std::max(highest, median({begin, begin + static_cast<std::ptrdiff_t>(kWindow)}));
   }
-  return highest / first_level(losses);
+  return highest / losses.values.front();
 }
 
 bool is_loss_mixed(const RunRecord& run) {
