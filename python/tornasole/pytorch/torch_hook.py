@@ -386,8 +386,11 @@ class Hook(CallbackMethods, BaseHook):
         try:
             if value.is_cpu:
                 number = value.item()
-                watcher.loss(number)
-                return not math.isfinite(number)
+                if math.isfinite(number):
+                    watcher.loss(number)
+                    return False
+                watcher.broken_loss(number, value)
+                return True
             self._use_number(value, watcher.loss)
         except Exception as error:
             self._note_failure("the value of the loss", error)

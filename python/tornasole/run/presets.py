@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 from tornasole import ReductionConfig, SaveConfig, SaveConfigMode
 from tornasole.modes import ModeKeys
 from tornasole.pytorch.host_tensors import to_host
+from tornasole.run.broken_loss import LABELLED, broken_data
 from tornasole.run.cost_budget import CostBudget, training_schedule
 
 # The share of the training's time that the preset aims at in all, and the seconds it takes at each step. Promised are
@@ -150,6 +151,25 @@ class StandardPreset:
             self._state.untold_steps = 0
             self._optimizer_steps = self._hook._optimizers.steps
             self._event(f"the loss is {value}")
+
+    def broken_loss(self, value: float, loss: torch.Tensor) -> None:
+        """The value of a loss in this step is not finite: data that was not finite before is saved with it."""
+        is_first = self._event_step is None
+        self.loss(value)
+        captures = self._hook._live_captures()
+        if not is_first or not captures:
+            return
+        given, labels = broken_data(loss)
+        if given is not None:
+            self._save_whole(f"{captures[0].names.root}_input_0", given)
+        if labels is not None:
+            kind, values = labels
+            known = {type(module).__name__: name for name, module in self._hook._live_losses()}
+            known.update((name, name) for name in self._hook._loss_functions)
+            for name in LABELLED[kind]:
+                if name in known:
+                    self._save_whole(f"{known[name]}_input_1", values)
+                    break
 
     def before_optimizer_step(self, gradients) -> None:
         """The gradients an optimizer is about to use: (name, tensor) each."""

@@ -34,7 +34,40 @@ bool has_learned_nothing_else(const ValidationCourse& course) {
   return won > 0.5 * std::fabs(start) && won_elsewhere < 0.1 * won;
 }
 
+// What the training was told that keeps trees from branching, as a sentence after a blank; else empty.
+std::string brakes_text(const RunRecord& run) {
+  constexpr std::pair<const char*, double> kUsual[] = {{"min_child_weight", 1}, {"gamma", 0}, {"min_split_loss", 0}};
+  std::string text;
+  for (const auto& [name, usual] : kUsual) {
+    const auto set = run.hyperparameters.find(name);
+    if (set == run.hyperparameters.end() || !(set->second > usual)) continue;
+    text += fmt::format("{}{} is {:g}", text.empty() ? " " : ", ", name, set->second);
+  }
+  return text.empty() ? text : text + ".";
+}
+
+// Whether all labels that are known are one number.
+bool are_labels_equal(const RunRecord& run) {
+  bool is_known = false;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    for (std::size_t i = 0; i < labels->size(); ++i) {
+      if (!(labels->at(Column::kMin, i) == labels->at(Column::kMax, i))) return false;
+      is_known = true;
+    }
+  }
+  return is_known;
+}
+
 void look_at_stumps(const RunRecord& run, const Series& depths, Judgement& judgement) {
+  const std::string brakes = brakes_text(run);
+  const bool is_one_label = are_labels_equal(run);
+  std::vector<std::string> causes = {"min_child_weight or gamma is so large that no branch is worth it",
+                                     "the labels are all the same", "the features say nothing"};
+  if (is_one_label) {
+    std::swap(causes[0], causes[1]);
+  } else if (brakes.empty()) {
+    std::swap(causes[0], causes[2]);
+  }
   judgement.add({.severity = Severity::kError,
                  .first_step = depths.steps.front(),
                  .last_step = depths.steps.back(),
@@ -43,10 +76,9 @@ void look_at_stumps(const RunRecord& run, const Series& depths, Judgement& judge
                  .value = 0,
                  .threshold = 1,
                  .message = fmt::format("No tree of the {} rounds that were saved has a branch: every sample gets the "
-                                        "same answer.",
-                                        depths.size()),
-                 .causes = {"min_child_weight or gamma is so large that no branch is worth it",
-                            "the labels are all the same", "the features say nothing"},
+                                        "same answer.{}",
+                                        depths.size(), is_one_label ? " All labels are the same." : brakes),
+                 .causes = std::move(causes),
                  .advice = {"lower min_child_weight and gamma", "look at the labels and at the features"},
                  .evidence = evidence_of("depth of the trees", depths)});
 }

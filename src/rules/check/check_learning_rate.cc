@@ -211,6 +211,14 @@ bool broke_while_falling(const RunRecord& run) {
   return median({broken - static_cast<std::ptrdiff_t>(kLast), broken}) < kHalf * losses.values.front();
 }
 
+// Whether hardly a step was taken before it broke.
+bool broke_at_once(const RunRecord& run) {
+  constexpr std::ptrdiff_t kSteps = 3;
+  const Series losses = run.losses(run.training_mode());
+  const auto broken = std::ranges::find_if(losses.values, [](double value) { return !std::isfinite(value); });
+  return broken != losses.values.end() && broken - losses.values.begin() <= kSteps;
+}
+
 Excess excess_of(const RunRecord& run, const Steps& steps) {
   const std::vector<double>& ratios = steps.median.values;
   const auto high = static_cast<std::size_t>(std::ranges::count_if(ratios, [](double r) { return r > kHigh; }));
@@ -363,7 +371,7 @@ void look(const RunRecord& run, Judgement& judgement) {
   if (run.is_boosting) return look_at_shrinkage(run, judgement);
   if (look_at_standstill(run, judgement)) return;
   const Steps steps = relative_steps(run);
-  if (steps.median.size() < 2) {
+  if (steps.median.size() < (broke_at_once(run) ? 1 : 2)) {
     judgement.cannot("needs the change of weights from one optimizer step to the next (statistic update, or weights)");
     return;
   }

@@ -159,6 +159,42 @@ bool look_at_sign(const RunRecord& run, const Series& losses, Judgement& judgeme
   return true;
 }
 
+// It breaks, and had climbed before: the training diverged, and no value was bad by itself.
+bool look_at_climb_to_break(const RunRecord& run, const Series& losses, Judgement& judgement) {
+  constexpr double kClimbed = 100;   // times what it was
+  constexpr std::size_t kLeast = 3;  // losses that climb
+  constexpr int kBeforeNonFinite = -4;
+  const auto broken = std::ranges::find_if(losses.values, [](double value) { return !std::isfinite(value); });
+  const auto count = static_cast<std::size_t>(broken - losses.values.begin());
+  if (broken == losses.values.end() || count < kLeast) return false;
+  const std::span<const double> values = std::span(losses.values).first(count);
+  std::vector<double> sizes;
+  for (const double value : values) sizes.push_back(std::fabs(value));
+  const double level = std::max(sizes.front(), median(std::vector<double>(sizes.begin(), sizes.end())));
+  // The last of several that lie far above: a single one may be a bad batch.
+  std::size_t first = count;
+  while (first > 0 && sizes[first - 1] > 2 * sizes.front()) --first;
+  if (count - first < kLeast - 1 || !(sizes.back() > kClimbed * std::max(sizes.front(), 1e-6))) return false;
+  if (sizes.back() < *std::ranges::max_element(sizes) / kClimbed) return false;
+  const double last = values.back();
+  judgement.add(
+      {.rule = "LossDivergence",
+       .severity = Severity::kError,
+       .first_step = losses.steps[first],
+       .last_step = losses.steps[count],
+       .mode = run.training_mode(),
+       .tensors = loss_names(run),
+       .value = last,
+       .threshold = level,
+       .message = fmt::format("The training loss climbs from {:.4g} to {:.4g} and is {} at step {}: {}.",
+                              values.front(), last, losses.values[count], losses.steps[count], high_rate_text(run)),
+       .causes = {high_rate_text(run), "gradients are not clipped", "weights start too large"},
+       .advice = {"divide the learning rate by 10", "clip gradients"},
+       .evidence = evidence_of(loss_name(run), losses)},
+      kBeforeNonFinite);
+  return true;
+}
+
 void look_at_trend(const RunRecord& run, Judgement& judgement) {
   const Mode mode = run.training_mode();
   const Series losses = run.losses(mode);
@@ -171,7 +207,7 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
     judgement.cannot(std::string(kCollectsItsData));
     return;
   }
-  if (look_at_sign(run, losses, judgement)) return;
+  if (look_at_sign(run, losses, judgement) || look_at_climb_to_break(run, losses, judgement)) return;
   const WindowMeans windows = loss_windows(run, losses, kWindows, 4);
   if (windows.means.size() < 2 || !std::ranges::all_of(windows.means, [](double m) { return std::isfinite(m); }))
     return;
@@ -242,6 +278,13 @@ void look_at_trend(const RunRecord& run, Judgement& judgement) {
                     "labels do not belong to their inputs", "the run resumed a model that has converged"};
   verdict.advice = {"overfit a single batch first: its loss must go to nothing",
                     "change the learning rate by factors of 10", "look at the gradients' sizes layer by layer"};
+  if (run.is_boosting) {
+    verdict.causes = {"eta is too low, or lambda, alpha, gamma or min_child_weight too large",
+                      "the objective gives gradients that do not lower this metric",
+                      "labels do not belong to their rows"};
+    verdict.advice = {"train once with the default parameters",
+                      "compare the gradient of an objective of your own with differences of the loss"};
+  }
   blame_decay(run, &verdict);
   blame_drop_out(run, &verdict);
   judgement.add(std::move(verdict));

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 #include "rules/check/optimizer_facts.h"
 
@@ -125,6 +126,10 @@ bool is_as_weighed(const RunRecord& run, const History& predictions) {
 std::string complaint_of(const RunRecord& run, std::string_view loss, const Range& range) {
   constexpr double kRounding = 1e-3;
   const bool is_share = !range.is_weighed && range.low >= 0 && range.high <= 1.0001;
+  const bool is_over_classes = is_about_classes(loss) || loss.starts_with("bce") || loss.starts_with("binary");
+  if (is_over_classes && is_share && range.units == 1 && range.low > 1 - kRounding) {
+    return "is given 1 for every sample: a softmax over a single score, which is 1 whatever the score";
+  }
   const bool sums_to_one = range.units > 1 && std::fabs(range.mean * range.units - 1) < kRounding;
   // Others than that of PyTorch take scores.
   const bool is_ctc = run.framework == "pytorch" && loss.starts_with("ctc");
@@ -153,6 +158,9 @@ std::string complaint_of(const RunRecord& run, std::string_view loss, const Rang
   if (!takes_scores) return {};
   if (is_share && !is_binary && sums_to_one) {
     return "takes scores and is given probabilities: a softmax is applied twice";
+  }
+  if (is_share && !is_binary && run.last_layer == "sigmoid") {
+    return "takes scores and is given the output of a sigmoid: there should be none";
   }
   if (is_share && !is_binary && range.samples > 1 && std::fabs(range.mean * range.samples - 1) < kRounding) {
     return "takes scores and is given shares that sum to 1 over the samples of each class: a softmax over samples, "
@@ -237,6 +245,69 @@ bool look_at_binary_labels(const RunRecord& run, Judgement& judgement) {
   return false;
 }
 
+// What the last activation can give, where it is bounded.
+struct Reach {
+  double low = -INFINITY, high = INFINITY;
+};
+std::optional<Reach> reach_of(std::string_view activation) {
+  if (activation == "sigmoid") return Reach{.low = 0, .high = 1};
+  if (activation == "tanh") return Reach{.low = -1, .high = 1};
+  if (activation == "relu") return Reach{.low = 0};
+  return std::nullopt;
+}
+
+// The same of a batch in the middle: single samples that lie far out say nothing.
+struct Targets {
+  double low = NAN, high = NAN, mean = NAN, deviation = NAN;
+};
+Targets targets_of(const RunRecord& run, const History& labels) {
+  const auto middle = [&](Column column) { return median(run.series(labels, column, run.training_mode()).values); };
+  return {.low = middle(Column::kMin),
+          .high = middle(Column::kMax),
+          .mean = middle(Column::kMean),
+          .deviation = middle(Column::kStd)};
+}
+
+// Targets of a regression that the last activation of the model cannot give.
+bool look_at_reach(const RunRecord& run, const History& predictions, const Range& range, Judgement& judgement) {
+  constexpr double kOutside = 0.15;  // of the targets' extent
+  constexpr double kRounding = 1e-3;
+  const std::string& loss = predictions.role.loss_class;
+  const std::optional<Reach> reach = reach_of(run.last_layer);
+  if (!reach || (!is_mean_square(loss) && !is_mean_distance(loss))) return false;
+  // Of a model with several answers, the last layer speaks for one of them.
+  if (range.low < reach->low - kRounding || range.high > reach->high + kRounding || is_contest(run)) return false;
+  if (run.of_role(Role::kPredictions).size() != 1) return false;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    if (labels->role.loss_class != loss || labels->size() < 3) continue;
+    const Targets targets = targets_of(run, *labels);
+    const double extent = std::max(targets.high - targets.low, kRounding);
+    const bool is_below = reach->low - targets.low > kOutside * extent &&  //
+                          targets.mean - targets.deviation < reach->low;
+    const bool is_above = targets.high - reach->high > kOutside * extent &&  //
+                          targets.mean + targets.deviation > reach->high;
+    if (!is_below && !is_above) continue;
+    const std::string allowed = std::isfinite(reach->high) ? fmt::format("from {:g} to {:g}", reach->low, reach->high)
+                                                           : fmt::format("{:g} or more", reach->low);
+    judgement.add({.severity = Severity::kWarning,
+                   .first_step = run.steps[predictions.points.front()].global_step,
+                   .last_step = run.steps[predictions.points.back()].global_step,
+                   .mode = run.training_mode(),
+                   .tensors = {predictions.name, labels->name},
+                   .value = is_below ? targets.low : targets.high,
+                   .threshold = is_below ? reach->low : reach->high,
+                   .message = fmt::format("The model ends with a {}, which gives {}, and the loss ({}) compares it "
+                                          "with targets from {:.3g} to {:.3g}: many of them are out of reach.",
+                                          run.last_layer, allowed, loss, targets.low, targets.high),
+                   .causes = {"the model ends with an activation that does not fit the targets",
+                              "targets were not scaled to what the activation gives"},
+                   .advice = {"leave the last activation out for a regression", "or scale the targets to its range"},
+                   .evidence = evidence_of("largest of " + predictions.name, run.series(predictions, Column::kMax))});
+    return true;
+  }
+  return false;
+}
+
 void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
   if (look_at_binary_labels(run, judgement)) return;
   bool has_any = false;
@@ -246,7 +317,7 @@ void look_at_loss_input(const RunRecord& run, Judgement& judgement) {
     if (loss.empty() || !range) continue;
     range->is_weighed = is_as_weighed(run, *predictions);
     has_any = true;
-    if (look_for_stretched(run, *predictions, judgement)) return;
+    if (look_for_stretched(run, *predictions, judgement) || look_at_reach(run, *predictions, *range, judgement)) return;
     const std::string what = complaint_of(run, loss, *range);
     if (what.empty()) continue;
     judgement.add(

@@ -33,6 +33,7 @@ bool is_vital(const RunRecord& run, const History& history, std::size_t row) {
 std::string_view origin_of(const TensorRole& role) {
   switch (role.role) {
     case Role::kModelInput: return "input";
+    case Role::kLabels: return "labels";
     case Role::kWeight:
     case Role::kBias: return "weight";
     case Role::kLayerInput:
@@ -48,12 +49,14 @@ std::string_view origin_of(const TensorRole& role) {
 
 // In this order an origin is believed: what comes first in the computation.
 int rank_of(std::string_view origin) {
-  constexpr std::string_view kOrder[] = {"input", "weight", "forward", "loss", "backward", "optimizer", "unknown"};
+  constexpr std::string_view kOrder[] = {"input", "labels",   "weight",    "forward",
+                                         "loss",  "backward", "optimizer", "unknown"};
   return static_cast<int>(std::ranges::find(kOrder, origin) - std::begin(kOrder));
 }
 
 std::vector<std::string> causes_of(std::string_view origin) {
   if (origin == "input") return {"the data holds NaN or infinity"};
+  if (origin == "labels") return {"the labels hold NaN or infinity"};
   if (origin == "weight") {
     return {
         "the optimizer step before broke the weight: a learning rate that is too high, or a gradient that was not "
@@ -66,6 +69,14 @@ std::vector<std::string> causes_of(std::string_view origin) {
   if (origin == "backward")
     return {"a derivative that is infinite (a root at zero, a norm of zero)", "overflow in half precision"};
   return {"values beyond what the number format holds"};
+}
+
+std::vector<std::string> advice_for(std::string_view origin) {
+  if (origin == "input" || origin == "labels") {
+    return {"find the samples: torch.isfinite or numpy.isfinite over the data set, and leave them out or fill them",
+            "look at the scaling of the data: a column without spread divides by zero"};
+  }
+  return {"look at the tensor at the steps before: tornasole first-bad", "lower the learning rate, clip gradients"};
 }
 
 struct Bad {
@@ -128,8 +139,7 @@ void look(const RunRecord& run, Judgement& judgement) {
                  .message = fmt::format("NaN or infinity begins at step {} in {} ({}){}.", step, origin->history->name,
                                         kind, growth),
                  .causes = causes_of(kind),
-                 .advice = {"look at the tensor at the steps before: tornasole first-bad",
-                            "lower the learning rate, clip gradients"},
+                 .advice = advice_for(kind),
                  .evidence = evidence_of("largest magnitude of " + origin->history->name, largest)},
                 /*deeper=*/-1);
   judgement.add({.severity = Severity::kError,

@@ -156,12 +156,13 @@ void look_for_cut(const RunRecord& run, const std::vector<const History*>& weigh
        .advice = {"compute the loss from the model's output itself"}});
 }
 
-// Nothing of the model is to be trained, and no optimizer has any of it. What does train then is something else, such
-// as an image that a frozen model judges: its loss falls.
+// Nothing of the model is to be trained, and no optimizer has any of it, or has biases alone. What does train then is
+// something else, such as an image that a frozen model judges: its loss falls.
 bool look_for_all_frozen(const RunRecord& run, Judgement& judgement) {
   const std::vector<const History*> all = run.of_role(Role::kWeight);
   const Series losses = run.losses(run.training_mode());
-  const bool is_meant_to_train = run.optimizers > 0 && run.optimizers == run.optimizers_of_others;
+  const bool is_meant_to_train =
+      !run.optimized.empty() || (run.optimizers > 0 && run.optimizers == run.optimizers_of_others);
   if (all.empty() || !trained_weights(run).empty() || !is_meant_to_train || !is_loss_still(run)) return false;
   std::vector<std::string> names;
   for (const History* weight : all) names.push_back(weight->name);
@@ -173,7 +174,12 @@ bool look_for_all_frozen(const RunRecord& run, Judgement& judgement) {
        .tensors = names,
        .value = 0,
        .message =
-           fmt::format("The optimizer has nothing to train: all {} weights of the model are frozen.", all.size()),
+           run.optimized.empty()
+               ? fmt::format("The optimizer has nothing to train: all {} weights of the model are frozen.", all.size())
+               : fmt::format(
+                     "All {} weights of the model are frozen, and the loss stands still: the optimizer has {} of "
+                     "other kinds, such as {}.",
+                     all.size(), run.optimized.size(), *run.optimized.begin()),
        .causes = {"all layers were frozen (trainable = False, requires_grad_(False)), and none set free again "
                   "before the optimizer was made"},
        .advice = {"set the layers free that are to learn, and compile the model anew"},

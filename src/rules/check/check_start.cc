@@ -201,6 +201,35 @@ bool starts_high(const RunRecord& run) {
   return guess && !losses.empty() && losses.values.front() > kHugeLoss * *guess + 1;
 }
 
+// Layers each of which makes its inputs a little too large make them huge together.
+bool look_at_chain(const RunRecord& run, const std::vector<Start>& starts, Judgement& judgement) {
+  constexpr double kGain = 2;
+  constexpr std::size_t kLeast = 4;
+  constexpr double kBeyond = 1e3;  // times the loss of a guess
+  std::vector<const Start*> chain;
+  double product = 1;
+  for (const Start& start : starts) {
+    if (!(start.gain > kGain)) continue;
+    chain.push_back(&start);
+    product *= start.gain;
+  }
+  const Series losses = run.losses(run.training_mode());
+  const double guess = trivial_loss(run).value_or(NAN);
+  if (chain.size() < kLeast || losses.empty() || !(losses.values.front() > kBeyond * guess)) return false;
+  Verdict verdict = verdict_of(
+      run, chain,
+      fmt::format("{} start too large: {} layers make what they are given about {:.2g} times as large together, and "
+                  "the loss begins at {:.3g} where a constant answer costs {:.3g}.",
+                  names_text(names_of(chain), 2), chain.size(), product, losses.values.front(), guess));
+  verdict.value = product;
+  verdict.threshold = kBeyond;
+  verdict.causes = {"weights are drawn with a deviation that does not fit the number of inputs"};
+  verdict.advice = {"draw weights with a deviation of about one over the root of the number of inputs",
+                    "normalise between layers"};
+  judgement.add(std::move(verdict));
+  return true;
+}
+
 void look_at_scale(const RunRecord& run, const std::vector<Start>& starts, Judgement& judgement) {
   std::vector<const Start*> large;
   std::vector<const Start*> small;
@@ -208,6 +237,7 @@ void look_at_scale(const RunRecord& run, const std::vector<Start>& starts, Judge
     if (start.gain > kLargeGain) large.push_back(&start);
     if (!start.is_zero && start.gain < kSmallGain) small.push_back(&start);
   }
+  if (large.empty() && look_at_chain(run, starts, judgement)) return;
   const bool is_high = starts_high(run);
   const bool is_harmed = has_loss_suffered(run) || !is_loss_falling(run);
   const auto worst_of_large = std::ranges::max_element(large, {}, &Start::gain);
@@ -253,6 +283,15 @@ void look_at_weights(const RunRecord& run, Judgement& judgement) {
   if (!look_for_symmetry(run, starts, judgement)) look_at_scale(run, starts, judgement);
 }
 
+// Of the labels that came, and of the scores where they are known.
+double most_classes(const RunRecord& run) {
+  double most = 1;
+  for (const History* labels : run.of_role(Role::kLabels)) {
+    most = std::max(most, static_cast<double>(labels->label_counts.size()));
+  }
+  return most;
+}
+
 void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
   const Series losses = run.losses(run.training_mode());
   const std::optional<double> trivial = trivial_loss(run);
@@ -265,7 +304,9 @@ void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
     return;
   }
   const double loss = losses.values.front();
-  const double limit = kHugeLoss * *trivial + 1;
+  // An untrained model gives all classes even chances, however often each comes.
+  const double guess = std::max(*trivial, std::log(most_classes(run)));
+  const double limit = kHugeLoss * guess + 1;
   // Layers that are frozen have learned before, and may have learned other answers.
   const auto weights = run.of_role(Role::kWeight);
   const bool is_trained = std::ranges::any_of(weights, [](const History* w) { return !w->role.requires_grad; });
@@ -280,7 +321,7 @@ void look_at_first_loss(const RunRecord& run, Judgement& judgement) {
        .threshold = limit,
        .message = fmt::format("The loss begins at {:.3g}; guessing costs {:.3g}: the untrained model is sure "
                               "of wrong answers.",
-                              loss, *trivial),
+                              loss, guess),
        .causes = {"weights of the last layer start too large", "inputs are not scaled",
                   "a sum over samples is used where a mean is meant"},
        .advice = {"scale inputs", "start the last layer small: the first loss should be near that of a guess"},

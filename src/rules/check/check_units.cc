@@ -174,6 +174,19 @@ void look_for_flat(const RunRecord& run, Judgement& judgement) {
        .evidence = evidence_of("flatness of " + worst.name, shares)});
 }
 
+// Whether all that was seen lies in the first half of the run, and one of the losses fell by much afterwards.
+bool is_over_since(const RunRecord& run, std::int64_t step) {
+  constexpr double kMost = 0.7;
+  constexpr std::size_t kWindow = 5;
+  return std::ranges::any_of(run.training_losses(), [&](const History* loss) {
+    const Series losses = run.series(*loss, Column::kMean, run.training_mode());
+    const auto seen = static_cast<std::size_t>(std::ranges::lower_bound(losses.steps, step) - losses.steps.begin());
+    if (seen < kWindow || 2 * seen > losses.size() || losses.size() < 4 * kWindow) return false;
+    const std::span<const double> values = losses.values;
+    return mean(values.last(kWindow)) < kMost * mean(values.subspan(seen - kWindow, kWindow));
+  });
+}
+
 void look_for_constant(const RunRecord& run, Judgement& judgement) {
   const OutputVariance found = output_variance(run);
   if (!found.is_known) {
@@ -181,6 +194,7 @@ void look_for_constant(const RunRecord& run, Judgement& judgement) {
     return;
   }
   if (found.constant == nullptr) return;
+  if (is_over_since(run, found.variance.steps.back())) return;
   const std::string& name = found.constant->name;
   const std::vector<double>& values = found.variance.values;
   const std::vector<double> late(values.begin() + static_cast<std::ptrdiff_t>(found.onset), values.end());
@@ -193,9 +207,14 @@ void look_for_constant(const RunRecord& run, Judgement& judgement) {
        .value = median(late),
        .threshold = kConstantOutput,
        .message = fmt::format("{} is the same for every sample of a batch.", name),
-       .causes = {"the network has collapsed: dead or saturated units before the output", "inputs are all alike",
-                  "weights of the last layer are zero"},
-       .advice = {"look at the first layer whose output does not vary over samples", "lower the learning rate"},
+       .causes = run.is_boosting
+                     ? std::vector<std::string>{"no tree has a branch", "features or labels are all alike"}
+                     : std::vector<std::string>{"the network has collapsed: dead or saturated units before the output",
+                                                "inputs are all alike", "weights of the last layer are zero"},
+       .advice = run.is_boosting
+                     ? std::vector<std::string>{"look at the trees, the labels and the features"}
+                     : std::vector<std::string>{"look at the first layer whose output does not vary over samples",
+                                                "lower the learning rate"},
        .evidence = evidence_of("relative variance over samples of " + name, found.variance)});
 }
 

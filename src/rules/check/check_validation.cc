@@ -11,6 +11,7 @@
 
 #include "rules/check/batch_likeness.h"
 #include "rules/check/detector.h"
+#include "rules/check/loss_facts.h"
 #include "rules/check/number_windows.h"
 #include "rules/check/validation_course.h"
 
@@ -29,13 +30,45 @@ std::string what_is_needed(const RunRecord& run) {
                      evaluation_count(run));
 }
 
+// From the first evaluation to the last far worse than an answer that is the same for all, while training learns: no
+// model does so by itself.
+bool look_for_other_inputs(const RunRecord& run, const ValidationCourse& course, Judgement& judgement) {
+  constexpr double kWorse = 5;
+  constexpr double kLearned = 0.5;
+  constexpr int kAtTheRoot = -7;
+  const std::optional<double> trivial = trivial_loss(run);
+  if (!trivial || run.is_boosting) return false;
+  const double guess = std::max(*trivial, course.training.values.front());
+  const double best = *std::ranges::min_element(course.validation.values);
+  if (!(best > kWorse * guess) || !(course.training_now < kLearned * guess)) return false;
+  judgement.add({.rule = "TrainEvalMismatch",
+                 .severity = Severity::kWarning,
+                 .first_step = course.validation.steps.front(),
+                 .last_step = course.validation.steps.back(),
+                 .mode = Mode::kEval,
+                 .tensors = loss_names(run),
+                 .value = best,
+                 .threshold = kWorse * guess,
+                 .message = fmt::format("Every evaluation costs {:.4g} or more, where training is at {:.4g} and the "
+                                        "same answer for every sample would cost {:.4g}: evaluation is given other "
+                                        "inputs than training, or the model is another one there.",
+                                        best, course.training_now, *trivial),
+                 .causes = {"samples are scaled or laid out in another way than those of the training",
+                            "running statistics of a batch normalisation that do not fit"},
+                 .advice = {"evaluate one batch of the training: its loss should be about that of the training",
+                            "use one function for the inputs of both"},
+                 .evidence = evidence_of("validation loss", course.validation)},
+                kAtTheRoot);
+  return true;
+}
+
 void look_for_overfit(const RunRecord& run, Judgement& judgement) {
   const auto course = validation_course(run);
   if (!course) {
     judgement.cannot(what_is_needed(run));
     return;
   }
-  if (!is_overfit(*course)) return;
+  if (look_for_other_inputs(run, *course, judgement) || !is_overfit(*course)) return;
   const Series& validation = course->validation;
   std::vector<std::string> causes = {"the model learns the training set by heart",
                                      "too little data for the size of the model"};

@@ -206,6 +206,10 @@ void look(const RunRecord& run, Judgement& judgement) {
         "cosine_previous, and those of single backward passes");
     return;
   }
+  if (is_contest(run)) {
+    judgement.cannot("several optimizers take turns: what one loss leaves in the gradients may be the other's");
+    return;
+  }
   const double limit = 2 * passes_per_step(run);
   const double ratio = median(ratios);
   if (!(median(cosines) > kCosine) || !(ratio > limit)) return;

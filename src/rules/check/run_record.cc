@@ -56,9 +56,12 @@ void note_counts(const Tensor* counts, Row* row) {
   set(row, Column::kInf, static_cast<double>(numbers[3] + numbers[4]));
 }
 
-// Where nobody counted, a stored reduction that is not finite tells that an element is not.
+// Where nobody counted, a stored reduction that is not finite tells that an element is not, and of a value its mean.
 void note_bad_reductions(const StepTensor& tensor, Row* row) {
   if (knows(*row, Column::kNan)) return;
+  if (const auto mean = tensor.stats[Stat::kMean]; mean && !std::isfinite(*mean)) {
+    set(row, std::isnan(*mean) ? Column::kNan : Column::kInf, 1);
+  }
   for (const auto& [reduction, number] : tensor.reductions) {
     if (std::isnan(number)) set(row, Column::kNan, 1);
     if (std::isinf(number)) set(row, Column::kInf, 1);
