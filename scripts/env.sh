@@ -31,6 +31,11 @@ find_python() {
   return 1
 }
 
+# Who comes second waits, and finds it made.
+mkdir -p "$root/.venvs"
+exec {lock}> "$root/.venvs/.$name.lock"
+flock "$lock"
+
 directory="$root/.venvs/$name"
 own="$root/requirements/$name.own"
 
@@ -66,8 +71,8 @@ if [[ -x "$directory/bin/python" && "$(cat "$stamp" 2> /dev/null)" == "$hash" ]]
 fi
 
 uv="$("$root/scripts/uv.sh")"
-# Made under another name: an environment that exists is complete, also when this is interrupted or runs twice.
-fresh="$(mktemp -d "$root/.venvs/.$name.XXXXXX" 2> /dev/null || { mkdir -p "$root/.venvs" && mktemp -d "$root/.venvs/.$name.XXXXXX"; })"
+# Made under another name: an environment that exists is complete, also when this is interrupted.
+fresh="$(mktemp -d "$root/.venvs/.$name.XXXXXX")"
 trap 'rm -rf "$fresh"' EXIT
 "$uv" venv --quiet --no-project --no-config --clear --relocatable --python "$python" "$fresh" >&2
 "$uv" pip install --quiet --python "$fresh/bin/python" --no-deps --require-hashes -r "$requirements" >&2

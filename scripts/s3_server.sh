@@ -8,6 +8,9 @@ version=v1.8.0  # needs Go 1.25
 go_version=1.25.5
 root="$(cd "$(dirname "$0")/.." && pwd)"
 directory="$root/.venvs/s3"
+mkdir -p "$root/.venvs"
+exec {lock}> "$root/.venvs/.s3.lock"
+flock "$lock"
 stamp="$directory/.made-from"
 front="$root/tests/s3/tls_front.go"
 made_from="$version $(sha256sum < "$front")"
@@ -16,7 +19,6 @@ if [[ -x "$directory/bin/versitygw" && "$(cat "$stamp" 2> /dev/null)" == "$made_
   exit 0
 fi
 
-mkdir -p "$root/.venvs"
 fresh="$(mktemp -d "$root/.venvs/.s3.XXXXXX")"
 trap 'chmod -R u+w "$fresh" && rm -rf "$fresh"' EXIT
 go=""

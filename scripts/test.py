@@ -110,6 +110,12 @@ def stage_layering(stage):
         stage.failed["layering: no test ran"] = ""
 
 
+def stage_build(stage):
+    """What is compiled here is in the compiler cache for the package of the stage that runs beside the others."""
+    if stage.configure("release"):
+        stage.build("release")
+
+
 def stage_release(stage):
     if stage.configure("release") and stage.build("release"):
         ctest(stage, "release", without=("long", "install", "adapters"))
@@ -212,8 +218,9 @@ EVERY_CHANGE = {
     "format": stage_format,
     "lint": stage_lint,
     "layering": stage_layering,
-    "release": stage_release,
+    "build": stage_build,
     "python": stage_python,
+    "release": stage_release,
     "asan": stage_asan,
     "fuzz": stage_fuzz,
     "tsan": stage_tsan,

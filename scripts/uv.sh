@@ -11,6 +11,9 @@ if found="$(command -v uv)" && "$found" --version > /dev/null 2>&1; then
   exit 0
 fi
 own="$root/.venvs/.uv"
+mkdir -p "$root/.venvs"
+exec {lock}> "$own.lock"
+flock "$lock"
 if [[ "$("$own/bin/uv" --version 2> /dev/null)" != "uv $version"* ]]; then
   echo "uv: installing uv $version into .venvs/.uv" >&2
   rm -rf "$own"

@@ -6,6 +6,9 @@ set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 wheels="$root/build/wheels"
 cd "$root"
+mkdir -p "$root/build"
+exec {lock}> "$root/build/.wheels.lock"
+flock "$lock"
 hash="$(find CMakeLists.txt pyproject.toml README.md LICENSE cmake include src python scripts/wheels.sh \
   -type f ! -path '*/__pycache__/*' ! -path '*/build/*' ! -path '*.egg-info/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1)"
 if [[ "$(cat "$wheels/.made-from" 2> /dev/null)" != "$hash" ]]; then
